@@ -1,0 +1,258 @@
+//! Opening a database, chosen by URL at run time.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sea_orm::sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
+use sea_orm::sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sea_orm::sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
+};
+use sea_orm::sqlx::{ConnectOptions, Executor};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, RuntimeErr};
+
+use crate::clock::{Clock, Instant};
+use crate::{Dialect, Error, Faults, Query, Read, Result, Row};
+
+/// How to open a database. Every limit has a name.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Connections to the server at most; on SQLite the readers beside the one writer.
+    pub max_connections: u32,
+    /// How long a caller waits for a free connection.
+    pub acquire_timeout: Duration,
+    /// How long SQLite waits for another process's write.
+    pub busy_timeout: Duration,
+    /// Which clock decides.
+    pub clock: Clock,
+    /// The fault hooks.
+    pub faults: Faults,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            max_connections: 16,
+            acquire_timeout: Duration::from_secs(30),
+            busy_timeout: Duration::from_secs(30),
+            clock: Clock::Database,
+            faults: Faults::default(),
+        }
+    }
+}
+
+/// An open database. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Db(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    dialect: Dialect,
+    writer: DatabaseConnection,
+    reader: DatabaseConnection,
+    clock: Clock,
+    faults: Faults,
+    url: String,
+}
+
+impl Db {
+    /// Opens the database a URL names. A SQLite file is made when missing.
+    pub async fn connect(url: &str, settings: Settings) -> Result<Db> {
+        let dialect = Dialect::of_url(url).ok_or_else(|| Error::UnknownDatabase {
+            scheme: url.split(':').next().unwrap_or_default().to_owned(),
+        })?;
+        let (writer, reader) = match dialect {
+            Dialect::Sqlite => sqlite(url, &settings).await?,
+            Dialect::Postgres => one_pool(postgres(url, &settings).await?),
+            Dialect::MariaDb => one_pool(mariadb(url, &settings).await?),
+        };
+        Ok(Db(Arc::new(Inner {
+            dialect,
+            writer,
+            reader,
+            clock: settings.clock,
+            faults: settings.faults,
+            url: url.to_owned(),
+        })))
+    }
+
+    /// The clock that decides here.
+    pub fn clock(&self) -> Clock {
+        self.0.clock
+    }
+
+    /// The fault hooks of this database.
+    pub fn faults(&self) -> &Faults {
+        &self.0.faults
+    }
+
+    /// The URL without its password, for people.
+    pub fn shown_url(&self) -> String {
+        let url = &self.0.url;
+        let Some((scheme, rest)) = url.split_once("://") else { return url.clone() };
+        match rest.rsplit_once('@') {
+            Some((user, host)) => {
+                let user = user.split(':').next().unwrap_or_default();
+                format!("{scheme}://{user}@{host}")
+            }
+            None => url.clone(),
+        }
+    }
+
+    /// What the clock shows now. A transaction has its own reading, see [`crate::Tx::now`].
+    pub async fn now(&self) -> Result<Instant> {
+        read_clock(&self.0.writer, self.0.dialect, self.0.clock).await
+    }
+
+    /// Closes the pools. Open transactions roll back.
+    pub async fn close(&self) {
+        // Closing twice, or after the server has gone, is no error for anybody.
+        let _ = self.0.writer.clone().close().await;
+        let _ = self.0.reader.clone().close().await;
+    }
+
+    pub(crate) fn writer(&self) -> &DatabaseConnection {
+        &self.0.writer
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.0.url
+    }
+}
+
+#[async_trait::async_trait]
+impl Read for Db {
+    fn dialect(&self) -> Dialect {
+        self.0.dialect
+    }
+
+    async fn rows(&self, query: Query) -> Result<Vec<Row>> {
+        rows(&self.0.reader, self.0.dialect, &query).await
+    }
+
+    async fn row(&self, query: Query) -> Result<Option<Row>> {
+        row(&self.0.reader, self.0.dialect, &query).await
+    }
+}
+
+pub(crate) async fn rows<C: ConnectionTrait>(
+    connection: &C,
+    dialect: Dialect,
+    query: &Query,
+) -> Result<Vec<Row>> {
+    let rows = connection.query_all_raw(query.statement(dialect)?).await;
+    let rows = rows.map_err(|error| Error::classify(error, query.text(dialect)))?;
+    Ok(rows.into_iter().map(Row::new).collect())
+}
+
+pub(crate) async fn row<C: ConnectionTrait>(
+    connection: &C,
+    dialect: Dialect,
+    query: &Query,
+) -> Result<Option<Row>> {
+    let row = connection.query_one_raw(query.statement(dialect)?).await;
+    Ok(row.map_err(|error| Error::classify(error, query.text(dialect)))?.map(Row::new))
+}
+
+pub(crate) async fn read_clock<C: ConnectionTrait>(
+    connection: &C,
+    dialect: Dialect,
+    clock: Clock,
+) -> Result<Instant> {
+    let database = match (clock, dialect) {
+        // SQLite lives in this process and shows milliseconds only: its clock is the process's.
+        (Clock::Frozen(_), _) | (_, Dialect::Sqlite) => chrono::Utc::now(),
+        (_, Dialect::Postgres) => {
+            let now = Query::new("SELECT clock_timestamp() AS now");
+            instant(row(connection, dialect, &now).await?)?
+        }
+        (_, Dialect::MariaDb) => {
+            let now = Query::new("SELECT UTC_TIMESTAMP(6) AS now");
+            instant(row(connection, dialect, &now).await?)?
+        }
+    };
+    Ok(clock.at(database))
+}
+
+fn instant(row: Option<Row>) -> Result<Instant> {
+    row.map_or_else(|| Ok(chrono::Utc::now()), |row| row.instant("now"))
+}
+
+fn one_pool(pool: DatabaseConnection) -> (DatabaseConnection, DatabaseConnection) {
+    (pool.clone(), pool)
+}
+
+/// One writer connection and a pool of readers: deferred transactions that read and then write
+/// fail under concurrency on SQLite (stack.md, fact 1).
+async fn sqlite(url: &str, settings: &Settings) -> Result<(DatabaseConnection, DatabaseConnection)> {
+    let options = SqliteConnectOptions::from_str(url)
+        .map_err(unreachable_database)?
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .busy_timeout(settings.busy_timeout)
+        .disable_statement_logging();
+    let writer = SqlitePoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(settings.acquire_timeout)
+        .test_before_acquire(false)
+        .connect_with(options.clone())
+        .await
+        .map_err(unreachable_database)?;
+    let reader = SqlitePoolOptions::new()
+        .max_connections(settings.max_connections)
+        .acquire_timeout(settings.acquire_timeout)
+        .test_before_acquire(false)
+        .connect_lazy_with(options.pragma("query_only", "ON"));
+    Ok((writer.into(), reader.into()))
+}
+
+async fn postgres(url: &str, settings: &Settings) -> Result<DatabaseConnection> {
+    let options = PgConnectOptions::from_str(url)
+        .map_err(unreachable_database)?
+        .application_name("counterfoil")
+        .disable_statement_logging();
+    let pool = PgPoolOptions::new()
+        .max_connections(settings.max_connections)
+        .acquire_timeout(settings.acquire_timeout)
+        .test_before_acquire(false)
+        .connect_with(options)
+        .await
+        .map_err(unreachable_database)?;
+    Ok(pool.into())
+}
+
+/// What each MariaDB session needs to behave like the other two (stack.md, fact 5).
+const MARIADB_SESSION: [&str; 2] = [
+    "SET SESSION sql_mode = CONCAT(@@sql_mode, \
+     ',ANSI_QUOTES,SIMULTANEOUS_ASSIGNMENT,STRICT_ALL_TABLES')",
+    "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+];
+
+async fn mariadb(url: &str, settings: &Settings) -> Result<DatabaseConnection> {
+    let url = url.replacen("mariadb://", "mysql://", 1);
+    let options = MySqlConnectOptions::from_str(&url)
+        .map_err(unreachable_database)?
+        .disable_statement_logging();
+    let pool = MySqlPoolOptions::new()
+        .max_connections(settings.max_connections)
+        .acquire_timeout(settings.acquire_timeout)
+        .test_before_acquire(false)
+        .after_connect(|connection, _| {
+            Box::pin(async move {
+                for statement in MARIADB_SESSION {
+                    connection.execute(statement).await?;
+                }
+                Ok(())
+            })
+        })
+        .connect_with(options)
+        .await
+        .map_err(unreachable_database)?;
+    Ok(pool.into())
+}
+
+fn unreachable_database(error: sea_orm::sqlx::Error) -> Error {
+    Error::Lost(DbErr::Conn(RuntimeErr::SqlxError(error.into())))
+}

@@ -1,0 +1,102 @@
+//! The migration runner. Each domain owns its DDL; one text serves all three databases, with
+//! `{tokens}` for the types they spell differently (`dialect.rs`).
+
+use crate::{Db, Dialect, Error, Query, Read, Result, Tx, sql};
+
+/// One numbered step of DDL. Statements end with `;` at the end of a line and are written
+/// `IF NOT EXISTS`: MariaDB commits each by itself, so a step may be met half done.
+#[derive(Debug, Clone, Copy)]
+pub struct Migration {
+    /// Ascending over all domains; the same number on every database.
+    pub number: u32,
+    /// What it brings.
+    pub name: &'static str,
+    /// The statements.
+    pub ddl: &'static str,
+}
+
+const BOOKKEEPING: &str = "CREATE TABLE IF NOT EXISTS counterfoil_migration (
+  number INT NOT NULL PRIMARY KEY,
+  name VARCHAR(128) NOT NULL,
+  applied_time {instant} NOT NULL
+)";
+
+/// Applies what is missing, in order. Two processes may call it at once. Answers the numbers of
+/// the steps that were applied now.
+pub async fn migrate(db: &Db, migrations: &[Migration]) -> Result<Vec<u32>> {
+    let mut steps = migrations.to_vec();
+    steps.sort_by_key(|step| step.number);
+    let mut tx = db.begin().await?;
+    take_turn(&mut tx).await?;
+    let outcome = apply_missing(&mut tx, &steps).await;
+    give_turn_back(&mut tx).await?;
+    let applied = outcome?;
+    tx.commit("migrate").await?;
+    Ok(applied)
+}
+
+/// The numbers already applied, ascending; empty on a database never migrated.
+pub async fn applied(db: &Db) -> Result<Vec<u32>> {
+    let rows = db.rows(sql!("SELECT number FROM counterfoil_migration ORDER BY number")).await;
+    let Ok(rows) = rows else { return Ok(Vec::new()) };
+    rows.iter().map(number).collect()
+}
+
+async fn apply_missing(tx: &mut Tx, steps: &[Migration]) -> Result<Vec<u32>> {
+    tx.execute(sql!(BOOKKEEPING)).await?;
+    let known = tx.rows(sql!("SELECT number FROM counterfoil_migration")).await?;
+    let known: Vec<u32> = known.iter().map(number).collect::<Result<_>>()?;
+    let mut applied = Vec::new();
+    for step in steps.iter().filter(|step| !known.contains(&step.number)) {
+        apply(tx, step).await.map_err(|source| Error::Migration {
+            number: step.number,
+            name: step.name,
+            source: Box::new(source),
+        })?;
+        applied.push(step.number);
+    }
+    Ok(applied)
+}
+
+async fn apply(tx: &mut Tx, step: &Migration) -> Result<()> {
+    for statement in step.ddl.split(";\n").map(str::trim).filter(|text| !text.is_empty()) {
+        tx.execute(Query::built(statement.trim_end_matches(';').to_owned())).await?;
+    }
+    let now = tx.now();
+    let done = sql!(
+        "INSERT INTO counterfoil_migration (number, name, applied_time)
+         VALUES (:number, :name, :now)",
+        number = step.number,
+        name = step.name,
+        now = now,
+    );
+    tx.execute(done).await?;
+    Ok(())
+}
+
+fn number(row: &crate::Row) -> Result<u32> {
+    Ok(u32::try_from(row.int("number")?).unwrap_or(u32::MAX))
+}
+
+/// An arbitrary number that all Counterfoil processes know.
+const TURN: i64 = 7_246_111;
+
+async fn take_turn(tx: &mut Tx) -> Result<()> {
+    match tx.dialect() {
+        Dialect::Sqlite => {}
+        Dialect::Postgres => {
+            tx.execute(sql!("SELECT pg_advisory_xact_lock(:turn)", turn = TURN)).await?;
+        }
+        Dialect::MariaDb => {
+            tx.row(sql!("SELECT GET_LOCK('counterfoil_migrate', 60) AS locked")).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn give_turn_back(tx: &mut Tx) -> Result<()> {
+    if tx.dialect() == Dialect::MariaDb {
+        tx.row(sql!("SELECT RELEASE_LOCK('counterfoil_migrate') AS released")).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! Errors of payment operations: a stable code, a public message, a private cause.
+
+use counterfoil_db::{Error as DbError, Transient};
+use counterfoil_protocol::{OrderId, SessionId, VersionId};
+use counterfoil_task::{TaskError, WorkError};
+use thiserror::Error;
+
+/// Why a payment operation was refused or failed.
+#[derive(Debug, Error)]
+pub enum PaymentError {
+    /// No live session has this id.
+    #[error("there is no selection session {0}")]
+    SessionNotFound(SessionId),
+    /// No live order has this id.
+    #[error("there is no payment order {0}")]
+    OrderNotFound(OrderId),
+    /// No live version record has this id.
+    #[error("there is no order version record {0}")]
+    VersionNotFound(VersionId),
+    /// The session is not in a state that allows this.
+    #[error("session {session} is {status}: {why}")]
+    SessionState {
+        /// The session.
+        session: SessionId,
+        /// Its status.
+        status: String,
+        /// What would be needed.
+        why: String,
+    },
+    /// The order is not in a state that allows this.
+    #[error("order {order} is {status}: {why}")]
+    OrderState {
+        /// The order.
+        order: OrderId,
+        /// Its status.
+        status: String,
+        /// What would be needed.
+        why: String,
+    },
+    /// Somebody else's session or order.
+    #[error("{0}")]
+    Forbidden(String),
+    /// Input that names what is wrong with it.
+    #[error("{field}: {why}")]
+    Invalid {
+        /// The field, row or key.
+        field: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// Somebody else moved the row meanwhile; nothing was written.
+    #[error("{0} was changed by somebody else meanwhile; look at it again")]
+    Conflict(String),
+    /// The task engine failed.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// The database failed.
+    #[error(transparent)]
+    Db(#[from] DbError),
+}
+
+impl PaymentError {
+    /// The stable code; its page is `docs/errors/<code>.md`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            PaymentError::SessionNotFound(_) => "session-not-found",
+            PaymentError::OrderNotFound(_) => "order-not-found",
+            PaymentError::VersionNotFound(_) => "version-not-found",
+            PaymentError::SessionState { .. } => "session-state",
+            PaymentError::OrderState { .. } => "order-state",
+            PaymentError::Forbidden(_) => "forbidden",
+            PaymentError::Invalid { .. } => "invalid-input",
+            PaymentError::Conflict(_) => "changed-meanwhile",
+            PaymentError::Task(_) | PaymentError::Db(_) => "database-error",
+        }
+    }
+
+    /// Bad input: `field` names the field, row or key.
+    pub fn invalid(field: impl Into<String>, why: impl Into<String>) -> PaymentError {
+        PaymentError::Invalid { field: field.into(), why: why.into() }
+    }
+}
+
+impl Transient for PaymentError {
+    fn is_contention(&self) -> bool {
+        match self {
+            PaymentError::Db(error) => error.is_contention(),
+            PaymentError::Task(error) => error.is_contention(),
+            _ => false,
+        }
+    }
+}
+
+impl From<PaymentError> for WorkError {
+    fn from(error: PaymentError) -> WorkError {
+        match error {
+            PaymentError::Db(error) => WorkError::Db(error),
+            PaymentError::Task(error) => WorkError::Task(error),
+            other => WorkError::Failed { code: other.code(), message: other.to_string() },
+        }
+    }
+}

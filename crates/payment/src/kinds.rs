@@ -1,0 +1,69 @@
+//! The kinds of payment tasks: the names are a contract.
+
+use counterfoil_protocol::VersionId;
+use counterfoil_task::Kind;
+
+/// S03: builds the formal lines and reserves the locks of a submitted version.
+pub const SUBMIT_BUILD: Kind = Kind {
+    handler: "residentIncomePaymentSelectionSubmitBuildAsyncTask",
+    task_type: "RESIDENT_INCOME_PAYMENT_SUBMIT_BUILD",
+    prefix: "RIPSB",
+    stage: "submit-build",
+    default_round: 50,
+    max_round: 200,
+};
+
+/// S04: brings locks and business tables into line with a published version.
+pub const LOCK_ACTIVATE: Kind = Kind {
+    handler: "residentIncomePaymentSelectionLockActivateAsyncTask",
+    task_type: "RESIDENT_INCOME_PAYMENT_LOCK_ACTIVATE",
+    prefix: "RIPLA",
+    stage: "lock-activation",
+    default_round: 50,
+    max_round: 200,
+};
+
+/// S05: has the review centre create the audit plan.
+pub const AUDIT_PLAN_CREATE: Kind = Kind {
+    handler: "residentIncomePaymentSelectionAuditPlanCreateAsyncTask",
+    task_type: "RESIDENT_INCOME_PAYMENT_AUDIT_PLAN_CREATE",
+    prefix: "RIPAP",
+    stage: "audit-plan",
+    default_round: 50,
+    max_round: 200,
+};
+
+/// S06: releases the locks of a failed submission or a cancelled order.
+pub const LOCK_RELEASE: Kind = Kind {
+    handler: "residentIncomePaymentSelectionLockReleaseAsyncTask",
+    task_type: "RESIDENT_INCOME_PAYMENT_LOCK_RELEASE",
+    prefix: "RIPLR",
+    stage: "lock-release",
+    default_round: 50,
+    max_round: 200,
+};
+
+/// The business keys of the tasks about one version.
+pub mod business_key {
+    use super::VersionId;
+
+    /// S03's.
+    pub fn submit_build(version: VersionId) -> String {
+        format!("SUBMIT_BUILD:{version}")
+    }
+
+    /// S04's.
+    pub fn lock_activate(version: VersionId) -> String {
+        format!("LOCK_ACTIVATE:{version}")
+    }
+
+    /// S05's.
+    pub fn audit_plan_create(version: VersionId) -> String {
+        format!("AUDIT_PLAN_CREATE:{version}")
+    }
+
+    /// S06's; one a reason.
+    pub fn lock_release(version: VersionId, reason: &str) -> String {
+        format!("LOCK_RELEASE:{version}:{reason}")
+    }
+}

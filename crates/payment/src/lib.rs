@@ -1,0 +1,37 @@
+//! Resident income payment (居民收益付款): from selected bills to paid lines.
+//!
+//! One operation, one room. Data walks one way through it: read facts, decide (a pure function
+//! over plain data), write conditionally. Source: `shared/spec/payment-flow.md` and seed 001.
+
+pub mod audit_plan;
+pub mod kinds;
+pub mod lock_activation;
+pub mod lock_release;
+pub mod session;
+pub mod states;
+pub mod submit_build;
+
+mod error;
+mod version;
+
+pub use error::PaymentError;
+pub use version::{LockActivatePayload, Scene, VersionContext};
+
+/// The tables of selection, order and business data.
+pub const MIGRATIONS: &[counterfoil_db::Migration] = &[
+    counterfoil_db::Migration {
+        number: 201,
+        name: "selection",
+        ddl: include_str!("schema/0201_selection.sql"),
+    },
+    counterfoil_db::Migration {
+        number: 202,
+        name: "payment order",
+        ddl: include_str!("schema/0202_order.sql"),
+    },
+    counterfoil_db::Migration {
+        number: 203,
+        name: "business tables",
+        ddl: include_str!("schema/0203_business.sql"),
+    },
+];

@@ -1,0 +1,286 @@
+//! A round: select, claim one by one, run, count honestly.
+
+use counterfoil_db::{Error as DbError, transact};
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::claim::{ClaimMode, claim};
+use crate::engine::{AnyWork, Engine};
+use crate::lease::LeaseTerms;
+use crate::parameter::{ParameterError, RoundParameter};
+use crate::run::{Ending, Run, cut};
+use crate::select::{self, TaskRow};
+use crate::{Kind, WorkError};
+
+/// What a round did. `failed > 0` is not a success.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    /// The handler.
+    pub handler: String,
+    /// Tasks selected.
+    pub selected: u32,
+    /// Claims won.
+    pub claimed: u32,
+    /// Tasks that are SUCCESS now by this round.
+    pub succeeded: u32,
+    /// Tasks whose work was passed on; the row rightly stays RUNNING.
+    pub handed_over: u32,
+    /// Claims lost, fenced out, leased by another, handed back, or stale.
+    pub skipped: u32,
+    /// Counted failures.
+    pub failed: u32,
+    /// Tasks that are CANCELLED now by this round.
+    pub cancelled: u32,
+    /// One entry a task in trouble.
+    pub errors: Vec<TaskTrouble>,
+}
+
+/// One task's trouble in a round.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskTrouble {
+    /// The task.
+    pub task_code: String,
+    /// What happened, without secrets.
+    pub message: String,
+}
+
+impl Summary {
+    /// Whether the round may call itself a success.
+    pub fn is_success(&self) -> bool {
+        self.failed == 0
+    }
+
+    fn trouble(&mut self, task: &TaskRow, message: String) {
+        self.errors.push(TaskTrouble { task_code: task.code.to_string(), message });
+    }
+}
+
+/// Why a round as a whole did not happen or did not end.
+#[derive(Debug, Error)]
+pub enum RoundError {
+    /// No handler has this name.
+    #[error("there is no handler {0}; `counterfoil job list` names them")]
+    UnknownHandler(String),
+    /// The parameter was refused; nothing ran.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+    /// The database was lost; the summary tells what had been done by then.
+    #[error("the round of {handler} ended early", handler = done.handler)]
+    Lost {
+        /// What had been done.
+        done: Box<Summary>,
+        /// Why.
+        #[source]
+        source: DbError,
+    },
+}
+
+impl Engine {
+    /// Runs one round of a handler with a textual parameter.
+    pub async fn round(&self, handler: &str, parameter: &str) -> Result<Summary, RoundError> {
+        let work = self.work_of_handler(handler)?;
+        let parameter = RoundParameter::parse(work.kind(), parameter)?;
+        self.round_of(work, &parameter).await
+    }
+
+    async fn round_of(
+        &self,
+        work: &dyn AnyWork,
+        parameter: &RoundParameter,
+    ) -> Result<Summary, RoundError> {
+        let kind = work.kind();
+        let mut summary = Summary { handler: kind.handler.to_owned(), ..Summary::default() };
+        let (tasks, mode) = match self.select(kind, parameter).await {
+            Ok(selected) => selected,
+            Err(source) => return Err(RoundError::Lost { done: Box::new(summary), source }),
+        };
+        summary.selected = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
+        for task in &tasks {
+            if self.shutdown().is_asked() {
+                summary.skipped += 1;
+                continue;
+            }
+            if let Err(source) = self.run_one(work, task, mode, &mut summary).await {
+                return Err(RoundError::Lost { done: Box::new(summary), source });
+            }
+        }
+        self.check_touched(kind, work, &tasks).await;
+        Ok(summary)
+    }
+
+    async fn select(
+        &self,
+        kind: &Kind,
+        parameter: &RoundParameter,
+    ) -> Result<(Vec<TaskRow>, ClaimMode), DbError> {
+        let limit = parameter.max_tasks;
+        match &parameter.selector {
+            Some(selector) => {
+                let tasks = select::named(self.db(), kind, selector, limit).await?;
+                Ok((tasks, ClaimMode::Manual))
+            }
+            None => {
+                let now = self.db().now().await?;
+                Ok((select::due(self.db(), kind, now, limit).await?, ClaimMode::Automatic))
+            }
+        }
+    }
+
+    /// Claims and runs one task. An error means that the database is lost; every other trouble is
+    /// in the summary and the round goes on.
+    pub(crate) async fn run_one(
+        &self,
+        work: &dyn AnyWork,
+        task: &TaskRow,
+        mode: ClaimMode,
+        summary: &mut Summary,
+    ) -> Result<(), DbError> {
+        let kind = work.kind();
+        let claimed = match claim(self.db(), kind, task, mode).await {
+            Ok(claimed) => claimed,
+            Err(error) if error.is_lost() => return Err(error),
+            Err(error) => {
+                summary.failed += 1;
+                summary.trouble(task, format!("the claim failed: {error}"));
+                return Ok(());
+            }
+        };
+        let Some(claimed) = claimed else {
+            summary.skipped += 1;
+            return Ok(());
+        };
+        summary.claimed += 1;
+        let run = Run {
+            db: self.db(),
+            kind,
+            task,
+            attempt: claimed.attempt,
+            worker: self.worker(),
+            kicker: self.kicker(),
+            shutdown: self.shutdown(),
+            terms: LeaseTerms { lasts: self.settings().lease_for },
+            lease: std::sync::Mutex::new(None),
+        };
+        match work.run(task, &run).await {
+            Ok(verdict) => {
+                match verdict.0 {
+                    Ending::Succeeded => summary.succeeded += 1,
+                    Ending::HandedOver => summary.handed_over += 1,
+                    Ending::Cancelled => summary.cancelled += 1,
+                    Ending::Skipped => summary.skipped += 1,
+                }
+                Ok(())
+            }
+            Err(error) => conclude(&run, error, summary).await,
+        }
+    }
+}
+
+/// Writes down how a run ended that did not succeed.
+async fn conclude(run: &Run<'_>, error: WorkError, summary: &mut Summary) -> Result<(), DbError> {
+    if error.is_lost() {
+        return Err(lost(error));
+    }
+    match &error {
+        WorkError::FencedOut => {
+            summary.skipped += 1;
+            return Ok(());
+        }
+        WorkError::Busy { .. } | WorkError::Stopping => summary.skipped += 1,
+        _ => {
+            summary.failed += 1;
+            summary.trouble(run.task, cut(&error.full_message()));
+            tracing::warn!(task = %run.task.code, code = error.code(), %error, "task failed");
+        }
+    }
+    let written = match &error {
+        WorkError::Busy { until } => transact!(put_back(run, Some(*until))),
+        WorkError::Stopping => transact!(put_back(run, None)),
+        _ => transact!(write_failure(run, &error)),
+    };
+    match written {
+        Ok(()) => Ok(()),
+        Err(unwritten) if unwritten.is_lost() => Err(lost(unwritten)),
+        Err(unwritten) => {
+            // The row stays RUNNING and becomes stale: the next claim takes it over.
+            summary.trouble(run.task, format!("its end could not be written: {unwritten}"));
+            if matches!(error, WorkError::Busy { .. } | WorkError::Stopping) {
+                summary.failed += 1;
+            }
+            Ok(())
+        }
+    }
+}
+
+fn lost(error: WorkError) -> DbError {
+    match error {
+        WorkError::Db(error) | WorkError::Task(crate::TaskError::Db(error)) => error,
+        other => DbError::Lost(counterfoil_db::driver_error(other.to_string())),
+    }
+}
+
+/// `min(60, max(1, new_retry_count + 1) × 5)` minutes after the failure.
+pub(crate) fn backoff(new_retry_count: i64) -> chrono::TimeDelta {
+    chrono::TimeDelta::minutes(new_retry_count.saturating_add(1).max(1).saturating_mul(5).min(60))
+}
+
+async fn write_failure(run: &Run<'_>, error: &WorkError) -> Result<(), WorkError> {
+    let Some(mut tx) = run.begin_for_verdict().await? else { return Ok(()) };
+    let now = tx.now();
+    let retries = run.task.retries + 1;
+    let message = cut(&error.full_message());
+    let update = counterfoil_db::sql!(
+        "UPDATE fi_async_task
+         SET task_status = 3, retry_count = COALESCE(retry_count, 0) + 1, lost_attempts = 0,
+             error_message = :message, next_execute_time = :next, update_time = :now
+         WHERE id = :id AND task_status = 1 AND running_attempt = :attempt",
+        message = message.as_str(),
+        next = now + backoff(retries),
+        now = now,
+        id = run.task.id,
+        attempt = run.attempt,
+    );
+    tx.execute(update).await?;
+    let lease = run.remembered().clone();
+    if let Some(lease) = lease {
+        lease.fail(&mut tx, error.code(), &message).await?;
+    }
+    tx.commit("task.failure").await
+}
+
+/// PENDING again, nothing counted: at once, or when the other's lease ends.
+async fn put_back(
+    run: &Run<'_>,
+    due: Option<counterfoil_db::Instant>,
+) -> Result<(), WorkError> {
+    let Some(mut tx) = run.begin_for_verdict().await? else { return Ok(()) };
+    let now = tx.now();
+    let update = counterfoil_db::sql!(
+        "UPDATE fi_async_task
+         SET task_status = 0, next_execute_time = :due, lost_attempts = 0, update_time = :now
+         WHERE id = :id AND task_status = 1 AND running_attempt = :attempt",
+        due = due,
+        now = now,
+        id = run.task.id,
+        attempt = run.attempt,
+    );
+    tx.execute(update).await?;
+    let lease = run.remembered().clone();
+    if let Some(lease) = lease {
+        lease.release(&mut tx).await?;
+    }
+    tx.commit("task.put_back").await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_back_off_ten_fifteen_twenty_minutes_up_to_an_hour() {
+        let minutes: Vec<i64> = (1..=13).map(|n| backoff(n).num_minutes()).collect();
+        assert_eq!(minutes, [10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 60, 60]);
+    }
+}

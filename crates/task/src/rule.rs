@@ -1,0 +1,61 @@
+//! Invariants: read-only rules over what must hold at all times.
+
+use counterfoil_db::{Db, Query, Read, Result, sql};
+use serde::Serialize;
+
+/// Rows shown of a broken rule; more are not read.
+pub const MAX_SHOWN: u32 = 20;
+
+/// A rule: its SQL finds the rows that break it.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    /// A stable name.
+    pub name: &'static str,
+    /// What must hold, in a sentence.
+    pub holds: &'static str,
+    /// The rows that break it: columns for people, `LIMIT :limit`, `:now` may be used.
+    pub sql: &'static str,
+    /// The same for the subjects a round touched, `IN :ids`; `None` = only on schedule.
+    pub touched: Option<&'static str>,
+    /// The handlers after whose rounds it runs.
+    pub handlers: &'static [&'static str],
+}
+
+/// A broken rule with the first rows that break it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Breach {
+    /// The rule.
+    pub rule: &'static str,
+    /// What should hold.
+    pub holds: &'static str,
+    /// `column=value` pairs a row, at most [`MAX_SHOWN`].
+    pub rows: Vec<String>,
+}
+
+/// Checks one rule on the whole database.
+pub async fn check(db: &Db, rule: &Rule) -> Result<Option<Breach>> {
+    let now = db.now().await?;
+    let query = sql!(rule.sql, now = now, limit = MAX_SHOWN);
+    breach(db, rule, query).await
+}
+
+pub(crate) async fn check_touched(db: &Db, rule: &Rule, ids: &[i64]) -> Result<Option<Breach>> {
+    let Some(text) = rule.touched else { return Ok(None) };
+    let query = sql!(text, now = db.now().await?, limit = MAX_SHOWN);
+    breach(db, rule, query.bind_list("ids", ids.iter().copied())).await
+}
+
+async fn breach(db: &Db, rule: &Rule, query: Query) -> Result<Option<Breach>> {
+    let rows = db.rows(query).await?;
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let shown = rows.iter().map(|row| {
+        let cells = row.columns().into_iter().map(|column| {
+            let value = row.shown(&column).unwrap_or_else(|| "NULL".into());
+            format!("{column}={value}")
+        });
+        cells.collect::<Vec<_>>().join(" ")
+    });
+    Ok(Some(Breach { rule: rule.name, holds: rule.holds, rows: shown.collect() }))
+}
