@@ -15,7 +15,10 @@ mod error;
 mod version;
 
 pub use error::PaymentError;
-pub use version::{LockActivatePayload, Scene, VersionContext};
+pub use version::{
+    AuditPlanPayload, LockActivatePayload, Mode, PUBLISHED_INCIDENT, Scene, SubmitBuildPayload,
+    VersionContext, VersionPayload,
+};
 
 /// The tables of selection, order and business data.
 pub const MIGRATIONS: &[counterfoil_db::Migration] = &[

@@ -18,7 +18,7 @@ pub struct VersionPayload<const SCENE: usize> {
 }
 
 /// A task scene with its business key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Scene {
     name: &'static str,
     key: fn(VersionId) -> String,
