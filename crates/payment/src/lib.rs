@@ -12,6 +12,7 @@ pub mod states;
 pub mod submit_build;
 
 mod error;
+mod submit_batch;
 mod version;
 
 pub use error::PaymentError;

@@ -32,7 +32,9 @@ pub async fn cancel(
             code = code.as_str(),
         ))
         .await?;
-    let Some(row) = row else { return Ok(CancelOutcome::Unknown) };
+    let Some(row) = row else {
+        return Ok(CancelOutcome::Unknown);
+    };
     let status = TaskStatus::of_code(row.int("task_status")?).unwrap_or(TaskStatus::Failed);
     if !status.may_become(TaskStatus::Cancelled) || status == TaskStatus::Running {
         return Ok(CancelOutcome::Refused(status));
@@ -59,7 +61,9 @@ pub async fn cancel(
         action: Action::Cancel,
         source: Some(code),
         result: TaskStatus::Cancelled.to_string(),
-        detail: Some(serde_json::json!({ "reason": reason, "was": status.to_string() }).to_string()),
+        detail: Some(
+            serde_json::json!({ "reason": reason, "was": status.to_string() }).to_string(),
+        ),
         operator: Some(operator),
     };
     record(&mut tx, &trace, &Subject::none()).await?;

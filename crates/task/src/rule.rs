@@ -40,7 +40,9 @@ pub async fn check(db: &Db, rule: &Rule) -> Result<Option<Breach>> {
 }
 
 pub(crate) async fn check_touched(db: &Db, rule: &Rule, ids: &[i64]) -> Result<Option<Breach>> {
-    let Some(text) = rule.touched else { return Ok(None) };
+    let Some(text) = rule.touched else {
+        return Ok(None);
+    };
     let query = sql!(text, now = db.now().await?, limit = MAX_SHOWN);
     breach(db, rule, query.bind_list("ids", ids.iter().copied())).await
 }
@@ -57,5 +59,9 @@ async fn breach(db: &Db, rule: &Rule, query: Query) -> Result<Option<Breach>> {
         });
         cells.collect::<Vec<_>>().join(" ")
     });
-    Ok(Some(Breach { rule: rule.name, holds: rule.holds, rows: shown.collect() }))
+    Ok(Some(Breach {
+        rule: rule.name,
+        holds: rule.holds,
+        rows: shown.collect(),
+    }))
 }

@@ -1,1 +1,6 @@
-//! session
+//! Selection sessions (选单会话): opened, edited, submitted.
+
+mod submit;
+
+pub(crate) use submit::check_revisable;
+pub use submit::{Submission, submit};
