@@ -7,6 +7,7 @@ pub mod audit_plan;
 pub mod kinds;
 pub mod lock_activation;
 pub mod lock_release;
+pub mod rules;
 pub mod session;
 pub mod states;
 pub mod submit_build;
