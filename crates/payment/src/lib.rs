@@ -7,9 +7,11 @@ pub mod audit_plan;
 pub mod kinds;
 pub mod lock_activation;
 pub mod lock_release;
+pub mod order_cancel;
 pub mod rules;
 pub mod session;
 pub mod states;
+pub mod status_decision;
 pub mod submit_build;
 
 mod error;

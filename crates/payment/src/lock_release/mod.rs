@@ -3,6 +3,7 @@
 //! Source: payment-flow.md "S06 lock release"; seed 001, chapter 8.4. It needs no lease: the set
 //! of locks shrinks as it works, and the fence on its task is the only right it needs.
 
+mod cancelled_order;
 mod failed_submission;
 
 use counterfoil_protocol::{TaskCode, VersionId};
