@@ -3,6 +3,8 @@
 //! A nested key is spelled with two underscores in the environment:
 //! `COUNTERFOIL_REVIEW__URL=http://127.0.0.1:8080`.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -26,6 +28,18 @@ pub struct Config {
     pub server: ServerConfig,
     /// The review centre that payment calls.
     pub review: ReviewConfig,
+    /// The built-in cron.
+    pub scheduler: SchedulerConfig,
+}
+
+/// The built-in cron.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct SchedulerConfig {
+    /// For handlers that have none of their own; seconds first, or five fields.
+    pub default_cron: String,
+    /// Handler name → cron expression.
+    pub jobs: BTreeMap<String, String>,
 }
 
 /// The HTTP server.
@@ -40,7 +54,7 @@ pub struct ServerConfig {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct ReviewConfig {
-    /// Its base URL.
+    /// Its base URL; empty = the review centre of this very process.
     pub url: String,
     /// How long a call may take, in milliseconds.
     pub timeout_ms: u64,
@@ -53,6 +67,7 @@ impl Default for Config {
             max_connections: 16,
             server: ServerConfig::default(),
             review: ReviewConfig::default(),
+            scheduler: SchedulerConfig::default(),
         }
     }
 }
@@ -62,6 +77,12 @@ impl Default for ServerConfig {
         ServerConfig {
             listen: "127.0.0.1:8080".into(),
         }
+    }
+}
+
+impl Default for SchedulerConfig {
+    fn default() -> SchedulerConfig {
+        SchedulerConfig { default_cron: "*/10 * * * * *".into(), jobs: BTreeMap::new() }
     }
 }
 
@@ -103,6 +124,24 @@ impl Config {
             .merge(environment)
             .extract()
             .context("the configuration was refused")
+    }
+
+    /// Where the review centre is: as configured, or else where this machine's own listens.
+    pub fn review_url(&self) -> String {
+        match self.review.url.as_str() {
+            "" => format!("http://{}", self.server.listen),
+            url => url.to_owned(),
+        }
+    }
+
+    /// The configuration once the server knows its address: an unset review centre is this one.
+    #[must_use]
+    pub fn with_own_review_centre(&self, address: SocketAddr, serves_it: bool) -> Config {
+        let mut config = self.clone();
+        if serves_it && config.review.url.is_empty() {
+            config.review.url = format!("http://{address}");
+        }
+        config
     }
 
     /// How to open the database, with the fault hook of `COUNTERFOIL_FAULT` armed.

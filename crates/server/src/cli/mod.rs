@@ -1,9 +1,11 @@
 //! Commands. One file a group; each answers an [`Output`] and never prints by itself.
 
+mod bench;
 mod check;
 mod job;
 mod migrate;
 mod output;
+mod serve;
 mod session;
 mod task;
 
@@ -66,6 +68,11 @@ enum Command {
     /// Selection sessions
     #[command(subcommand)]
     Session(session::Command),
+    /// Runs roles in this process until it is asked to stop
+    Serve(serve::Args),
+    /// Measures this build beside the database's own floor
+    #[command(subcommand)]
+    Bench(bench::Command),
     /// Shell completions on stdout
     Completions {
         /// The shell
@@ -118,6 +125,7 @@ pub fn main() -> ExitCode {
         clap_complete::generate(shell, &mut Cli::command(), "counterfoil", &mut script);
         return output::raw(&script);
     }
+    install_crypto();
     logging(&cli.globals);
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
@@ -128,6 +136,11 @@ pub fn main() -> ExitCode {
         Ok(output) => output.print(json),
         Err(error) => output::refuse(json, &error),
     }
+}
+
+/// One crypto library for everything that speaks TLS. Already installed = done.
+fn install_crypto() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 fn logging(globals: &Globals) {
@@ -159,6 +172,8 @@ async fn run(cli: Cli) -> Result<Output> {
         Command::Job(command) => job::run(&session, command).await,
         Command::Task(command) => task::run(&session, command).await,
         Command::Session(command) => session::run(&session, command).await,
+        Command::Serve(args) => serve::run(session, args).await,
+        Command::Bench(command) => bench::run(&session, command).await,
         Command::Completions { .. } => unreachable!("answered before the configuration is read"),
     }
 }
