@@ -68,6 +68,7 @@ impl TestApp {
         let steps = [
             counterfoil_task::MIGRATIONS,
             counterfoil_payment::MIGRATIONS,
+            counterfoil_review::MIGRATIONS,
         ]
         .concat();
         migrate(&app.db, &steps).await.expect("migrations");

@@ -38,7 +38,7 @@ const MAX_REVISIONS: i64 = 3;
 /// Commits after which a process is killed, at most.
 const MAX_COMMITS: u64 = 30;
 /// Real time for a process to report its next commit, or for work to become quiet.
-const MAX_SILENCE: Duration = Duration::from_secs(4);
+const MAX_SILENCE: Duration = Duration::from_secs(3);
 /// Processes started after the last kill, until nothing is left to do.
 const MAX_LAST_RUNS: u32 = 12;
 const MINUTES_BETWEEN: i64 = 11;

@@ -14,7 +14,8 @@ use figment::providers::{Env, Format, Serialized, Toml};
 use serde::{Deserialize, Serialize};
 
 /// Variables under our prefix that are no configuration.
-const OTHER_VARIABLES: [&str; 4] = ["TEST_POSTGRES", "TEST_MARIADB", "FAULT", "CONFIG"];
+const OTHER_VARIABLES: [&str; 5] =
+    ["TEST_POSTGRES", "TEST_MARIADB", "FAULT", "CONFIG", "LOG"];
 
 /// Everything that can be configured; all keys optional.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -28,7 +28,7 @@ pub fn rules() -> Vec<Rule> {
         counterfoil_task::RULES,
         counterfoil_payment::rules::RULES,
         audit_plan::RULES,
-        counterfoil_review::RULES,
+        counterfoil_review::rules::RULES,
     ];
     domains.concat()
 }

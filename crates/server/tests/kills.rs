@@ -1,7 +1,7 @@
 //! Ten real processes a database are killed at seeded moments; nothing is lost or done twice.
 //! The soak command runs any number: `cargo run -p counterfoil-e2e --bin soak -- --kills 100`.
 
-use counterfoil_e2e::{KillPlan, TestApp, kill_loop, on_every_database};
+use counterfoil_e2e::{KillPlan, kill_loop, on_every_database};
 
 on_every_database! {
     async fn ten_killed_processes_lose_nothing_and_do_nothing_twice(app: TestApp) {
