@@ -81,8 +81,8 @@ pub(crate) async fn withdraw_locked(
     let now = tx.now();
     let update = sql!(
         "UPDATE review_business_plan
-         SET status = 'WITHDRAWN', active_key = NULL, finish_time = :now, finish_user_id = :operator,
-             finish_remark = :reason, update_time = :now
+         SET status = 'WITHDRAWN', active_key = NULL, finish_time = :now,
+             finish_user_id = :operator, finish_remark = :reason, update_time = :now
          WHERE id = :plan AND status IN ('NO_START', 'DOING')",
         now = now,
         operator = operator.map(|user| user.0),

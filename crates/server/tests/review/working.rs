@@ -20,6 +20,7 @@ everywhere! {
     a_plan_that_has_an_instance_gets_no_second_one;
     another_plan_of_the_same_version_gets_the_next_approval_attempt;
     two_processes_running_s05_at_once_open_one_plan;
+    a_created_plan_without_its_instance_breaks_the_rule;
 }
 
 async fn a_published_version_gets_its_audit_plan_over_http(test: TestDb) {
@@ -107,4 +108,20 @@ async fn two_processes_running_s05_at_once_open_one_plan(test: TestDb) {
     assert_eq!(one.failed + two.failed, 0, "{one:?} {two:?}");
     assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 1);
     house.assert_created_once().await;
+}
+
+async fn a_created_plan_without_its_instance_breaks_the_rule(test: TestDb) {
+    let house = House::build(test).await;
+    house.round(1, &working(&house.db).await).await;
+    let instance = "UPDATE fi_resident_income_payment_order_approval_instance SET deleted = 1";
+    house.by_hand(instance).await;
+    for rule in counterfoil_payment::audit_plan::RULES {
+        let breach = counterfoil_task::check(&house.db, rule).await.unwrap();
+        assert_eq!(
+            breach.map(|breach| breach.rows.len()),
+            Some(1),
+            "{}",
+            rule.name
+        );
+    }
 }
