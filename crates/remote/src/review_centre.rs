@@ -28,11 +28,21 @@ const OPEN: &str = "reviewBusinessPlan/initInfo";
 const WITHDRAW: &str = "reviewBusinessPlan/withdraw";
 
 /// The review centre behind a base address. Bodies are never logged.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct HttpReviewCentre {
     client: Client,
     base: Url,
     max_time: Duration,
+}
+
+impl std::fmt::Debug for HttpReviewCentre {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The host only: an address may hold a password.
+        let host = self.base.host_str().unwrap_or_default();
+        f.debug_struct("HttpReviewCentre")
+            .field("host", &host)
+            .finish_non_exhaustive()
+    }
 }
 
 impl HttpReviewCentre {
@@ -117,7 +127,10 @@ fn innermost(error: &reqwest::Error) -> String {
     while let Some(deeper) = cause.and_then(std::error::Error::source) {
         cause = Some(deeper);
     }
-    cause.map_or_else(|| "HTTP error".to_owned(), |cause| cut(&cause.to_string(), MAX_MESSAGE))
+    cause.map_or_else(
+        || "HTTP error".to_owned(),
+        |cause| cut(&cause.to_string(), MAX_MESSAGE),
+    )
 }
 
 fn cut(text: &str, most: usize) -> String {

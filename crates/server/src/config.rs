@@ -4,7 +4,6 @@
 //! `COUNTERFOIL_REVIEW__URL=http://127.0.0.1:8080`.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -125,24 +124,6 @@ impl Config {
             .merge(environment)
             .extract()
             .context("the configuration was refused")
-    }
-
-    /// Where the review centre is: as configured, or else where this machine's own listens.
-    pub fn review_url(&self) -> String {
-        match self.review.url.as_str() {
-            "" => format!("http://{}", self.server.listen),
-            url => url.to_owned(),
-        }
-    }
-
-    /// The configuration once the server knows its address: an unset review centre is this one.
-    #[must_use]
-    pub fn with_own_review_centre(&self, address: SocketAddr, serves_it: bool) -> Config {
-        let mut config = self.clone();
-        if serves_it && config.review.url.is_empty() {
-            config.review.url = format!("http://{address}");
-        }
-        config
     }
 
     /// How to open the database, with the fault hook of `COUNTERFOIL_FAULT` armed.

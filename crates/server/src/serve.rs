@@ -52,7 +52,10 @@ impl Service {
             .await
             .with_context(|| format!("cannot listen on {}", config.server.listen))?;
         let address = listener.local_addr()?;
-        let config = config.with_own_review_centre(address, roles.contains(&Role::Review));
+        let review_url = match config.review.url.as_str() {
+            "" => format!("http://{address}"),
+            url => url.to_owned(),
+        };
         let (handle, shutdown) = Shutdown::new();
         let mut parts = JoinSet::new();
         let router = router(db, roles).await?;
@@ -64,10 +67,10 @@ impl Service {
                 tracing::error!(%error, "the HTTP server ended");
             }
         });
-        let engine = wiring::engine(db, &config)?
+        let engine = wiring::engine(db, &config.review, &review_url)?
             .with_kicker(Kicker::pool(KickSettings::default()))
             .with_shutdown(shutdown.clone());
-        start_work(&mut parts, Arc::new(engine), &config, roles, &shutdown)?;
+        start_work(&mut parts, Arc::new(engine), config, roles, &shutdown)?;
         Ok(Service { address, handle, parts })
     }
 
@@ -78,6 +81,33 @@ impl Service {
         if tokio::time::timeout(MAX_DRAIN, drained).await.is_err() {
             tracing::warn!("work did not reach its next batch in time; it will be taken over");
         }
+    }
+}
+
+/// A review centre of this very process on a loopback port, for commands that run one round where
+/// none is configured. Payment still reaches it through the socket.
+#[derive(Debug)]
+pub struct OwnReviewCentre {
+    /// Where it listens.
+    pub url: String,
+    // Dropping it ends the server with the command.
+    _server: JoinSet<()>,
+}
+
+impl OwnReviewCentre {
+    /// Starts it on a free port.
+    pub async fn start(db: &Db) -> Result<OwnReviewCentre> {
+        counterfoil_review::configuration::install_default(db).await?;
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let router = api::review::review_router(db.clone());
+        let mut server = JoinSet::new();
+        server.spawn(async move {
+            if let Err(error) = axum::serve(listener, router).await {
+                tracing::error!(%error, "the command's review centre ended");
+            }
+        });
+        Ok(OwnReviewCentre { url, _server: server })
     }
 }
 

@@ -10,7 +10,7 @@ use counterfoil_payment::{audit_plan, lock_activation, lock_release, submit_buil
 use counterfoil_remote::HttpReviewCentre;
 use counterfoil_task::{Engine, EngineSettings, Rule};
 
-use crate::config::Config;
+use crate::config::ReviewConfig;
 
 /// All migrations, of all domains.
 pub fn migrations() -> Vec<Migration> {
@@ -34,13 +34,13 @@ pub fn rules() -> Vec<Rule> {
 }
 
 /// The engine with all work; kicks raised in it are dropped until it is given a kicker.
+/// The review centre is reached at `review_url`.
 ///
 /// # Errors
 /// A configuration that no adapter can be made of.
-pub fn engine(db: &Db, config: &Config) -> Result<Engine> {
-    let max_time = Duration::from_millis(config.review.timeout_ms);
-    let centre: Arc<dyn ReviewCentre> =
-        Arc::new(HttpReviewCentre::new(&config.review_url(), max_time)?);
+pub fn engine(db: &Db, config: &ReviewConfig, review_url: &str) -> Result<Engine> {
+    let max_time = Duration::from_millis(config.timeout_ms);
+    let centre: Arc<dyn ReviewCentre> = Arc::new(HttpReviewCentre::new(review_url, max_time)?);
     Ok(Engine::new(db.clone(), EngineSettings::default())
         .with(submit_build::SubmitBuild)
         .with(lock_activation::LockActivation)

@@ -72,7 +72,7 @@ impl PlanOpening {
             .collect()
     }
 
-    /// Before anything is written: a database would answer a width or a NUL with an error of its own.
+    /// Before anything is written: a database answers a width or a NUL with an error of its own.
     pub(super) fn validate(&self) -> Result<(), ReviewError> {
         let numbers = [
             ("fromId", self.from_id.0, i64::MAX),

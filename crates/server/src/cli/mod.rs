@@ -15,8 +15,11 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
 use counterfoil_db::{Clock, Db, Instant};
+use counterfoil_task::Engine;
 
 use crate::config::{self, Config};
+use crate::serve::OwnReviewCentre;
+use crate::wiring;
 pub use output::{Failure, Output};
 
 /// A durable task engine, resident income payment and answer reconciliation: no success may claim
@@ -106,6 +109,19 @@ impl Session {
         })
     }
 
+    /// The engine for one command: where no review centre is configured it gets one of its own.
+    pub async fn engine(&self, db: &Db) -> Result<CommandEngine> {
+        let (url, own) = match self.config.review.url.as_str() {
+            "" => {
+                let own = OwnReviewCentre::start(db).await?;
+                (own.url.clone(), Some(own))
+            }
+            url => (url.to_owned(), None),
+        };
+        let engine = wiring::engine(db, &self.config.review, &url)?;
+        Ok(CommandEngine { engine, _own: own })
+    }
+
     /// The acting person.
     pub fn user(&self) -> Result<i64> {
         let user = self
@@ -114,6 +130,21 @@ impl Session {
             .context("--user ID is needed: who is acting?")?;
         anyhow::ensure!(user > 0, "--user must be positive");
         Ok(user)
+    }
+}
+
+/// An engine with what it needs for one command.
+#[derive(Debug)]
+pub struct CommandEngine {
+    engine: Engine,
+    _own: Option<OwnReviewCentre>,
+}
+
+impl std::ops::Deref for CommandEngine {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        &self.engine
     }
 }
 
