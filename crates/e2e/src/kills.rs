@@ -114,7 +114,10 @@ fn own_bills(order: i64) -> impl Iterator<Item = i64> {
 /// The first selection of an order also wants one bill of the next order: a conflict.
 async fn open_first(app: &TestApp, order: i64) {
     let contested = (order + 1) % ORDERS * STATIONS_AN_ORDER + 1;
-    let bills: Vec<Bill> = own_bills(order).chain([contested]).map(Bill::payable).collect();
+    let bills: Vec<Bill> = own_bills(order)
+        .chain([contested])
+        .map(Bill::payable)
+        .collect();
     Fixture(app).new_session(&bills).await;
 }
 
@@ -135,7 +138,10 @@ async fn act_as_user(app: &TestApp, random: &mut Random) {
 async fn sessions(app: &TestApp, condition: &str) -> Vec<SessionId> {
     let query = format!("SELECT id FROM selection_session WHERE {condition} ORDER BY id");
     let lines = app.lines(&query).await;
-    lines.iter().map(|id| SessionId(id.parse().expect("an id"))).collect()
+    lines
+        .iter()
+        .map(|id| SessionId(id.parse().expect("an id")))
+        .collect()
 }
 
 async fn drop_conflicts(app: &TestApp, session: SessionId) {
@@ -170,7 +176,12 @@ async fn revisable(app: &TestApp) -> Vec<(i64, i64)> {
         .await
         .expect("orders");
     rows.iter()
-        .map(|row| (row.int("id").expect("an id"), row.int("version").expect("a version")))
+        .map(|row| {
+            (
+                row.int("id").expect("an id"),
+                row.int("version").expect("a version"),
+            )
+        })
         .collect()
 }
 
@@ -212,7 +223,11 @@ async fn finish(app: &TestApp, plan: &KillPlan, random: &mut Random, report: &mu
             return;
         }
     }
-    panic!("seed {}: work is left: {:?}", plan.seed, app.lines(UNFINISHED).await);
+    panic!(
+        "seed {}: work is left: {:?}",
+        plan.seed,
+        app.lines(UNFINISHED).await
+    );
 }
 
 const UNFINISHED: &str = "SELECT task_code, business_key, task_status, retry_count, lost_attempts,
@@ -239,7 +254,13 @@ async fn rerun_parked(app: &TestApp) -> u32 {
 async fn prove(app: &TestApp, plan: &KillPlan, report: &mut KillReport) {
     let seed = plan.seed;
     let checked = Command::new(&plan.binary)
-        .args(["--database", app.url(), "--now", &app.now().to_rfc3339(), "check"])
+        .args([
+            "--database",
+            app.url(),
+            "--now",
+            &app.now().to_rfc3339(),
+            "check",
+        ])
         .output()
         .await
         .expect("counterfoil check");
@@ -248,8 +269,13 @@ async fn prove(app: &TestApp, plan: &KillPlan, report: &mut KillReport) {
     let published = "SELECT COUNT(*) AS n FROM fi_resident_income_payment_order_version
         WHERE version_build_status = 'PUBLISHED'";
     report.published = app.value(published).await.parse().expect("a count");
-    let rounds = "SELECT SUM(submit_round) AS n FROM fi_resident_income_payment_order";
-    assert_eq!(app.value(rounds).await, report.published.to_string(), "seed {seed}");
+    let rounds =
+        "SELECT CAST(SUM(submit_round) AS {bigint}) AS n FROM fi_resident_income_payment_order";
+    assert_eq!(
+        app.value(rounds).await,
+        report.published.to_string(),
+        "seed {seed}"
+    );
     // Each published version raised a bill's financial version exactly once if it was payable.
     let wrong = "SELECT d.station_id, d.financial_version, (
            SELECT COUNT(*) FROM fi_resident_income_payment_order_bill l
@@ -261,13 +287,21 @@ async fn prove(app: &TestApp, plan: &KillPlan, report: &mut KillReport) {
          FROM fi_monthly_income_difference d";
     for line in app.lines(wrong).await {
         let cells: Vec<&str> = line.split('|').collect();
-        assert_eq!(cells[1], cells[2], "seed {seed}: {line}: a projection was lost or repeated");
+        assert_eq!(
+            cells[1], cells[2],
+            "seed {seed}: {line}: a projection was lost or repeated"
+        );
     }
-    let activated = "SELECT COALESCE(SUM(processed_count), 0) AS n FROM selection_submit_batch
+    let activated = "SELECT CAST(COALESCE(SUM(processed_count), 0) AS {bigint}) AS n
+        FROM selection_submit_batch
         WHERE batch_phase = 'LOCK_ACTIVATE'";
     let locks = "SELECT COUNT(*) AS n FROM fi_resident_income_payment_bill_lock
         WHERE lock_scene <> 'BUILD_RELEASE'";
-    assert_eq!(app.value(activated).await, app.value(locks).await, "seed {seed}");
+    assert_eq!(
+        app.value(activated).await,
+        app.value(locks).await,
+        "seed {seed}"
+    );
 }
 
 struct Process {
@@ -279,7 +313,13 @@ struct Process {
 impl Process {
     async fn start(app: &TestApp, plan: &KillPlan) -> Process {
         let mut child = Command::new(&plan.binary)
-            .args(["--database", app.url(), "--now", &app.now().to_rfc3339(), "serve"])
+            .args([
+                "--database",
+                app.url(),
+                "--now",
+                &app.now().to_rfc3339(),
+                "serve",
+            ])
             .args(["--listen", "127.0.0.1:0", "--cron", "* * * * * *"])
             .env("COUNTERFOIL_LOG", "warn,counterfoil_db::transaction=trace")
             .stdin(Stdio::null())
@@ -289,7 +329,11 @@ impl Process {
             .spawn()
             .expect("counterfoil serve");
         let stderr = child.stderr.take().expect("a pipe");
-        Process { child, log: BufReader::new(stderr).lines(), last_lines: Vec::new() }
+        Process {
+            child,
+            log: BufReader::new(stderr).lines(),
+            last_lines: Vec::new(),
+        }
     }
 
     /// Waits until the process has reported so many commits, or nothing more for a while.
@@ -318,7 +362,11 @@ impl Process {
 
     async fn terminate(mut self) {
         let id = self.child.id().expect("a living process").to_string();
-        let sent = Command::new("kill").args(["-TERM", &id]).status().await.expect("kill");
+        let sent = Command::new("kill")
+            .args(["-TERM", &id])
+            .status()
+            .await
+            .expect("kill");
         assert!(sent.success());
         // Its log must be read on, or it would block on a full pipe.
         while let Ok(Some(_)) = self.log.next_line().await {}

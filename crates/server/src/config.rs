@@ -13,8 +13,7 @@ use figment::providers::{Env, Format, Serialized, Toml};
 use serde::{Deserialize, Serialize};
 
 /// Variables under our prefix that are no configuration.
-const OTHER_VARIABLES: [&str; 5] =
-    ["TEST_POSTGRES", "TEST_MARIADB", "FAULT", "CONFIG", "LOG"];
+const OTHER_VARIABLES: [&str; 5] = ["TEST_POSTGRES", "TEST_MARIADB", "FAULT", "CONFIG", "LOG"];
 
 /// Everything that can be configured; all keys optional.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -82,14 +81,17 @@ impl Default for ServerConfig {
 
 impl Default for SchedulerConfig {
     fn default() -> SchedulerConfig {
-        SchedulerConfig { default_cron: "*/10 * * * * *".into(), jobs: BTreeMap::new() }
+        SchedulerConfig {
+            default_cron: "*/10 * * * * *".into(),
+            jobs: BTreeMap::new(),
+        }
     }
 }
 
 impl Default for ReviewConfig {
     fn default() -> ReviewConfig {
         ReviewConfig {
-            url: "http://127.0.0.1:8080".into(),
+            url: String::new(),
             timeout_ms: 10_000,
         }
     }

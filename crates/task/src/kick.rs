@@ -211,18 +211,25 @@ impl Engine {
     pub async fn run_task(&self, handler: &str, code: &TaskCode) -> Result<Summary, RoundError> {
         let work = self.work_of_handler(handler)?;
         let kind = work.kind();
-        let mut summary = Summary { handler: kind.handler.to_owned(), ..Summary::default() };
+        let mut summary = Summary {
+            handler: kind.handler.to_owned(),
+            ..Summary::default()
+        };
         let ran = match select::by_code(self.db(), kind, code).await {
             Ok(Some(task)) => {
                 summary.selected = 1;
-                self.run_one(work, &task, ClaimMode::Automatic, &mut summary).await
+                self.run_one(work, &task, ClaimMode::Automatic, &mut summary)
+                    .await
             }
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
         match ran {
             Ok(()) => Ok(summary),
-            Err(source) => Err(RoundError::Lost { done: Box::new(summary), source }),
+            Err(source) => Err(RoundError::Lost {
+                done: Box::new(summary),
+                source,
+            }),
         }
     }
 }

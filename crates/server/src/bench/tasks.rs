@@ -72,12 +72,7 @@ pub struct Figures {
 }
 
 /// Runs `tasks` tasks with each number of workers.
-pub async fn run(
-    config: &Config,
-    url: &str,
-    tasks: u64,
-    workers: &[u64],
-) -> Result<Vec<Figures>> {
+pub async fn run(config: &Config, url: &str, tasks: u64, workers: &[u64]) -> Result<Vec<Figures>> {
     let most = workers.iter().copied().max().unwrap_or(1);
     let connections = config.max_connections.max(u32::try_from(most)? + 2);
     let scratch = Scratch::create(url, connections).await?;
@@ -103,8 +98,16 @@ async fn measure(db: &Db, workers: u64, tasks: u64) -> Result<Figures> {
         move |number| plain(db.clone(), base + number)
     })
     .await?;
-    let ours = timed(workers, tasks, move |number| by_engine(engine.clone(), base + number)).await?;
-    Ok(Figures { workers, tasks, ours, floor })
+    let ours = timed(workers, tasks, move |number| {
+        by_engine(engine.clone(), base + number)
+    })
+    .await?;
+    Ok(Figures {
+        workers,
+        tasks,
+        ours,
+        floor,
+    })
 }
 
 async fn timed<F, W>(workers: u64, tasks: u64, work: W) -> Result<Duration>
@@ -145,7 +148,10 @@ async fn by_engine(engine: Arc<Engine>, number: i64) -> Result<()> {
     accept_or_reuse(&mut tx, &seed, &Kicker::none()).await?;
     tx.commit("bench.accept").await?;
     let summary = engine.run_task(KIND.handler, &seed.code()).await?;
-    ensure!(summary.succeeded == 1, "a task did not succeed: {summary:?}");
+    ensure!(
+        summary.succeeded == 1,
+        "a task did not succeed: {summary:?}"
+    );
     Ok(())
 }
 

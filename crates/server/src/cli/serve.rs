@@ -28,7 +28,11 @@ pub(super) async fn run(mut session: Session, args: Args) -> Result<Output> {
     if let Some(cron) = args.cron {
         session.config.scheduler.default_cron = cron;
     }
-    let roles = if args.roles.is_empty() { DEFAULT_ROLES.to_vec() } else { args.roles };
+    let roles = if args.roles.is_empty() {
+        DEFAULT_ROLES.to_vec()
+    } else {
+        args.roles
+    };
     let roles = roles.into_iter().collect();
     let clock = clock(&session).await?;
     let db = session.open_with(clock).await?;
@@ -38,7 +42,9 @@ pub(super) async fn run(mut session: Session, args: Args) -> Result<Output> {
 
 /// `--now T` starts at T and runs on: the shift against the database's clock, read once.
 async fn clock(session: &Session) -> Result<Clock> {
-    let Some(start) = session.globals.now else { return Ok(Clock::Database) };
+    let Some(start) = session.globals.now else {
+        return Ok(Clock::Database);
+    };
     let db: Db = session.open_with(Clock::Database).await?;
     let shift = start - db.now().await?;
     db.close().await;

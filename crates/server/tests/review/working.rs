@@ -1,7 +1,5 @@
 //! S05 when nothing goes wrong.
 
-use std::sync::Arc;
-
 use counterfoil_protocol::UserId;
 use counterfoil_review::decision::approve;
 use counterfoil_review::states::PlanStatus;
@@ -9,7 +7,7 @@ use counterfoil_review::states::PlanStatus;
 use crate::centre::{self, working};
 use crate::database::TestDb;
 use crate::everywhere;
-use crate::house::{House, round};
+use crate::house::House;
 
 everywhere! {
     a_published_version_gets_its_audit_plan_over_http;
