@@ -1,0 +1,4 @@
+//! What the binary is made of.
+
+pub mod files;
+pub mod sample;
