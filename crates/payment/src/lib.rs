@@ -13,6 +13,7 @@ pub mod states;
 pub mod submit_build;
 
 mod error;
+mod row_batch;
 mod version;
 
 pub use error::PaymentError;

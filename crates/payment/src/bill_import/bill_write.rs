@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
-use counterfoil_db::{Bind, Dialect, Query, Read, Text, Tx, Value};
+use counterfoil_db::{Bind, Query, Read, Text, Tx, Value};
 use counterfoil_protocol::Fen;
 
 use super::bill_plan::{BillPlan, Step};
 use super::bill_row::{BillRow, Payee};
 use super::{ROWS_A_CHUNK, bill_facts, bill_statements as sql};
 use crate::PaymentError;
+use crate::row_batch::{insert_rows, update_rows};
 
 /// `payment_status` of a bill that nobody holds: NO_NEED_PAY where nothing is to be paid.
 const NO_NEED_PAY: i64 = 10;
@@ -255,9 +256,7 @@ pub(super) async fn insert(
     text: Text,
     rows: Vec<Vec<Value>>,
 ) -> Result<(), PaymentError> {
-    if !rows.is_empty() {
-        tx.execute(Query::new(text).bind_rows("rows", rows)).await?;
-    }
+    insert_rows(tx, text, rows).await?;
     Ok(())
 }
 
@@ -267,32 +266,9 @@ pub(super) async fn update(
     text: Text,
     rows: Vec<Vec<Value>>,
 ) -> Result<(), PaymentError> {
-    if rows.is_empty() {
-        return Ok(());
-    }
     let wanted = rows.len() as u64;
-    let query = Query::new(text).bind("now", tx.now());
-    let query = match tx.dialect() {
-        // MariaDB fixes the types of VALUES before it has seen the values.
-        Dialect::MariaDb => query.bind("json", json(&rows)),
-        Dialect::Sqlite | Dialect::Postgres => query.bind_rows("rows", rows),
-    };
-    match tx.execute(query).await? == wanted {
+    match update_rows(tx, text, rows).await? == wanted {
         true => Ok(()),
         false => Err(PaymentError::Conflict("one of the bills to import".into())),
     }
-}
-
-/// The rows as a JSON array of arrays. Only numbers and texts are ever updated here.
-fn json(rows: &[Vec<Value>]) -> String {
-    let cell = |value: &Value| match value {
-        Value::BigInt(Some(number)) => serde_json::Value::from(*number),
-        Value::String(Some(text)) => serde_json::Value::from(text.as_str()),
-        _ => serde_json::Value::Null,
-    };
-    let row = |row: &Vec<Value>| row.iter().map(cell).collect::<serde_json::Value>();
-    rows.iter()
-        .map(row)
-        .collect::<serde_json::Value>()
-        .to_string()
 }
