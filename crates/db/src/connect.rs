@@ -78,8 +78,8 @@ impl Db {
     }
 
     /// The clock that decides here.
-    pub fn clock(&self) -> Clock {
-        self.0.clock
+    pub fn clock(&self) -> &Clock {
+        &self.0.clock
     }
 
     /// The fault hooks of this database.
@@ -90,7 +90,9 @@ impl Db {
     /// The URL without its password, for people.
     pub fn shown_url(&self) -> String {
         let url = &self.0.url;
-        let Some((scheme, rest)) = url.split_once("://") else { return url.clone() };
+        let Some((scheme, rest)) = url.split_once("://") else {
+            return url.clone();
+        };
         match rest.rsplit_once('@') {
             Some((user, host)) => {
                 let user = user.split(':').next().unwrap_or_default();
@@ -102,7 +104,17 @@ impl Db {
 
     /// What the clock shows now. A transaction has its own reading, see [`crate::Tx::now`].
     pub async fn now(&self) -> Result<Instant> {
-        read_clock(&self.0.writer, self.0.dialect, self.0.clock).await
+        read_clock(&self.0.writer, self.0.dialect, &self.0.clock).await
+    }
+
+    /// Runs an administrative statement that refuses to run in a transaction, such as CREATE
+    /// DATABASE or ANALYZE. No business statement goes this way: it has no commit point.
+    pub async fn execute_outside_transaction(&self, query: Query) -> Result<()> {
+        // Unprepared: several administrative statements cannot be prepared on MariaDB.
+        let text = query.text(self.0.dialect).to_owned();
+        let done = self.0.writer.execute_unprepared(&text).await;
+        done.map(|_| ())
+            .map_err(|error| Error::classify(error, &text))
     }
 
     /// Closes the pools. Open transactions roll back.
@@ -152,17 +164,19 @@ pub(crate) async fn row<C: ConnectionTrait>(
     query: &Query,
 ) -> Result<Option<Row>> {
     let row = connection.query_one_raw(query.statement(dialect)?).await;
-    Ok(row.map_err(|error| Error::classify(error, query.text(dialect)))?.map(Row::new))
+    Ok(row
+        .map_err(|error| Error::classify(error, query.text(dialect)))?
+        .map(Row::new))
 }
 
 pub(crate) async fn read_clock<C: ConnectionTrait>(
     connection: &C,
     dialect: Dialect,
-    clock: Clock,
+    clock: &Clock,
 ) -> Result<Instant> {
     let database = match (clock, dialect) {
         // SQLite lives in this process and shows milliseconds only: its clock is the process's.
-        (Clock::Frozen(_), _) | (_, Dialect::Sqlite) => chrono::Utc::now(),
+        (Clock::Frozen(_) | Clock::Manual(_), _) | (_, Dialect::Sqlite) => chrono::Utc::now(),
         (_, Dialect::Postgres) => {
             let now = Query::new("SELECT clock_timestamp() AS now");
             instant(row(connection, dialect, &now).await?)?
@@ -185,7 +199,10 @@ fn one_pool(pool: DatabaseConnection) -> (DatabaseConnection, DatabaseConnection
 
 /// One writer connection and a pool of readers: deferred transactions that read and then write
 /// fail under concurrency on SQLite (stack.md, fact 1).
-async fn sqlite(url: &str, settings: &Settings) -> Result<(DatabaseConnection, DatabaseConnection)> {
+async fn sqlite(
+    url: &str,
+    settings: &Settings,
+) -> Result<(DatabaseConnection, DatabaseConnection)> {
     let options = SqliteConnectOptions::from_str(url)
         .map_err(unreachable_database)?
         .create_if_missing(true)

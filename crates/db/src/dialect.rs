@@ -43,7 +43,7 @@ impl Dialect {
     /// What a `{token}` in a statement stands for here; `None` for a token nobody defined.
     ///
     /// Statements: `{for_update}`, `{for_share}`, `{insert_ignore}` … `{or_ignore}`,
-    /// `{nulls_first}`. DDL: `{id}`, `{instant}`, `{now}`, `{json}`, `{standard_columns}`,
+    /// `{nulls_first}`, `{bigint}`. DDL: `{id}`, `{instant}`, `{now}`, `{json}`, `{standard_columns}`,
     /// `{table_options}`.
     pub(crate) fn token(self, token: &str) -> Option<&'static str> {
         use Dialect::{MariaDb, Postgres, Sqlite};
@@ -58,8 +58,9 @@ impl Dialect {
             ("or_ignore", _) => "ON CONFLICT DO NOTHING",
             ("nulls_first", Postgres) => "NULLS FIRST",
             ("nulls_first", _) => "",
-            ("month", Sqlite) => "TEXT",
-            ("month", _) => "CHAR(6)",
+            // SUM(BIGINT) is NUMERIC or DECIMAL elsewhere: `CAST(SUM(x) AS {bigint})`.
+            ("bigint", MariaDb) => "SIGNED",
+            ("bigint", _) => "BIGINT",
 
             ("id", Sqlite) => "INTEGER PRIMARY KEY AUTOINCREMENT",
             ("id", Postgres) => {

@@ -17,7 +17,7 @@ mod query;
 mod row;
 mod transaction;
 
-pub use clock::{Clock, Instant};
+pub use clock::{Clock, Instant, ManualClock};
 pub use connect::{Db, Settings};
 pub use dialect::Dialect;
 pub use error::{Error, Result, Transient, driver_error};

@@ -37,14 +37,22 @@ pub async fn migrate(db: &Db, migrations: &[Migration]) -> Result<Vec<u32>> {
 
 /// The numbers already applied, ascending; empty on a database never migrated.
 pub async fn applied(db: &Db) -> Result<Vec<u32>> {
-    let rows = db.rows(sql!("SELECT number FROM counterfoil_migration ORDER BY number")).await;
-    let Ok(rows) = rows else { return Ok(Vec::new()) };
+    let rows = db
+        .rows(sql!(
+            "SELECT number FROM counterfoil_migration ORDER BY number"
+        ))
+        .await;
+    let Ok(rows) = rows else {
+        return Ok(Vec::new());
+    };
     rows.iter().map(number).collect()
 }
 
 async fn apply_missing(tx: &mut Tx, steps: &[Migration]) -> Result<Vec<u32>> {
     tx.execute(sql!(BOOKKEEPING)).await?;
-    let known = tx.rows(sql!("SELECT number FROM counterfoil_migration")).await?;
+    let known = tx
+        .rows(sql!("SELECT number FROM counterfoil_migration"))
+        .await?;
     let known: Vec<u32> = known.iter().map(number).collect::<Result<_>>()?;
     let mut applied = Vec::new();
     for step in steps.iter().filter(|step| !known.contains(&step.number)) {
@@ -55,12 +63,27 @@ async fn apply_missing(tx: &mut Tx, steps: &[Migration]) -> Result<Vec<u32>> {
         })?;
         applied.push(step.number);
     }
+    if tx.dialect() == Dialect::Sqlite {
+        tx.execute(sql!(SQLITE_FIRST_IDS)).await?;
+    }
     Ok(applied)
 }
 
+/// Generated ids start at 1 000 000 000 000 everywhere; SQLite counts in a table of its own.
+const SQLITE_FIRST_IDS: &str = "INSERT INTO sqlite_sequence (name, seq)
+  SELECT name, 999999999999 FROM sqlite_master
+  WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'
+    AND name NOT IN (SELECT name FROM sqlite_sequence)";
+
 async fn apply(tx: &mut Tx, step: &Migration) -> Result<()> {
-    for statement in step.ddl.split(";\n").map(str::trim).filter(|text| !text.is_empty()) {
-        tx.execute(Query::built(statement.trim_end_matches(';').to_owned())).await?;
+    for statement in step
+        .ddl
+        .split(";\n")
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+    {
+        tx.execute(Query::built(statement.trim_end_matches(';').to_owned()))
+            .await?;
     }
     let now = tx.now();
     let done = sql!(
@@ -85,10 +108,12 @@ async fn take_turn(tx: &mut Tx) -> Result<()> {
     match tx.dialect() {
         Dialect::Sqlite => {}
         Dialect::Postgres => {
-            tx.execute(sql!("SELECT pg_advisory_xact_lock(:turn)", turn = TURN)).await?;
+            tx.execute(sql!("SELECT pg_advisory_xact_lock(:turn)", turn = TURN))
+                .await?;
         }
         Dialect::MariaDb => {
-            tx.row(sql!("SELECT GET_LOCK('counterfoil_migrate', 60) AS locked")).await?;
+            tx.row(sql!("SELECT GET_LOCK('counterfoil_migrate', 60) AS locked"))
+                .await?;
         }
     }
     Ok(())
@@ -96,7 +121,10 @@ async fn take_turn(tx: &mut Tx) -> Result<()> {
 
 async fn give_turn_back(tx: &mut Tx) -> Result<()> {
     if tx.dialect() == Dialect::MariaDb {
-        tx.row(sql!("SELECT RELEASE_LOCK('counterfoil_migrate') AS released")).await?;
+        tx.row(sql!(
+            "SELECT RELEASE_LOCK('counterfoil_migrate') AS released"
+        ))
+        .await?;
     }
     Ok(())
 }

@@ -23,7 +23,10 @@ pub struct Tx {
 
 impl fmt::Debug for Tx {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tx").field("dialect", &self.dialect).field("now", &self.now).finish()
+        f.debug_struct("Tx")
+            .field("dialect", &self.dialect)
+            .field("now", &self.now)
+            .finish()
     }
 }
 
@@ -74,9 +77,9 @@ impl Tx {
         if self.dialect == Dialect::Postgres {
             statement.sql.push_str(" RETURNING id");
             let row = self.inner.query_one_raw(statement).await.map_err(failed)?;
-            let row = row.map(Row::new).ok_or_else(|| {
-                Error::classify(sea_orm::DbErr::RecordNotInserted, &text)
-            })?;
+            let row = row
+                .map(Row::new)
+                .ok_or_else(|| Error::classify(sea_orm::DbErr::RecordNotInserted, &text))?;
             return row.int("id");
         }
         let done = self.inner.execute_raw(statement).await.map_err(failed)?;
@@ -104,7 +107,10 @@ impl Tx {
         if self.faults.strike(point, Side::Before) {
             return Err(Error::Injected { point });
         }
-        self.inner.commit().await.map_err(|error| Error::classify(error, "COMMIT"))?;
+        self.inner
+            .commit()
+            .await
+            .map_err(|error| Error::classify(error, "COMMIT"))?;
         tracing::trace!(point, "committed");
         if self.faults.strike(point, Side::After) {
             return Err(Error::Injected { point });
@@ -117,7 +123,10 @@ impl Tx {
 
     /// Gives up what was done. Dropping does the same; this one waits for it.
     pub async fn rollback(self) -> Result<()> {
-        self.inner.rollback().await.map_err(|error| Error::classify(error, "ROLLBACK"))
+        self.inner
+            .rollback()
+            .await
+            .map_err(|error| Error::classify(error, "ROLLBACK"))
     }
 }
 

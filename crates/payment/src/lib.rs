@@ -8,12 +8,16 @@ pub mod bill_import;
 pub mod kinds;
 pub mod lock_activation;
 pub mod lock_release;
+pub mod order_cancel;
+pub mod rules;
 pub mod session;
 pub mod states;
+pub mod status_decision;
 pub mod submit_build;
 
 mod error;
 mod row_batch;
+mod submit_batch;
 mod version;
 
 pub use error::PaymentError;

@@ -25,9 +25,18 @@ pub struct Scene {
 }
 
 const SCENES: [Scene; 3] = [
-    Scene { name: "SUBMIT_BUILD", key: business_key::submit_build },
-    Scene { name: "LOCK_ACTIVATE", key: business_key::lock_activate },
-    Scene { name: "AUDIT_PLAN_CREATE", key: business_key::audit_plan_create },
+    Scene {
+        name: "SUBMIT_BUILD",
+        key: business_key::submit_build,
+    },
+    Scene {
+        name: "LOCK_ACTIVATE",
+        key: business_key::lock_activate,
+    },
+    Scene {
+        name: "AUDIT_PLAN_CREATE",
+        key: business_key::audit_plan_create,
+    },
 ];
 
 /// S03's payload.
@@ -80,7 +89,11 @@ pub enum Mode {
 impl Mode {
     /// The stored value's mode; a check constraint keeps others out.
     pub fn stored(text: &str) -> Mode {
-        if text == "REVISE" { Mode::Revise } else { Mode::New }
+        if text == "REVISE" {
+            Mode::Revise
+        } else {
+            Mode::New
+        }
     }
 
     /// The stored value.
@@ -147,7 +160,10 @@ pub const PUBLISHED_INCIDENT: &str = "INVALID_REVISE_SESSION_PUBLISHED_INCIDENT"
 impl VersionContext {
     /// Reads the three rows. In a transaction, `{for_update}` is not taken: callers lock what they
     /// change by conditional updates.
-    pub async fn read(from: &impl Read, version: VersionId) -> Result<VersionContext, PaymentError> {
+    pub async fn read(
+        from: &impl Read,
+        version: VersionId,
+    ) -> Result<VersionContext, PaymentError> {
         let query = sql!(
             "SELECT v.id, v.mode, v.payment_order_id, v.session_id, v.source_data_version,
                     v.target_data_version, v.source_submit_round, v.target_submit_round,
@@ -164,7 +180,10 @@ impl VersionContext {
              WHERE v.id = :version AND v.deleted = 0",
             version = version.0,
         );
-        let row = from.row(query).await?.ok_or(PaymentError::VersionNotFound(version))?;
+        let row = from
+            .row(query)
+            .await?
+            .ok_or(PaymentError::VersionNotFound(version))?;
         let incident = row.int("invalidated_flag")? == 1
             && row.maybe_text("invalidated_reason")?.as_deref() == Some(PUBLISHED_INCIDENT);
         Ok(VersionContext {

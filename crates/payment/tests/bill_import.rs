@@ -1,16 +1,17 @@
 //! Importing bill files.
 
-mod on_each;
+mod bill_file;
 
+use bill_file::{
+    HEADER, PARTIAL, S1, S2, S3, WHOLE, execute, file, import, number, references, refusals, sheet,
+    table,
+};
 use counterfoil_db::{FaultAction, FaultPlan, Side};
+use counterfoil_e2e::on_every_database;
 use counterfoil_payment::PaymentError;
 use counterfoil_payment::bill_import::{
     Imported, MAX_FAULTS, RowFault, SheetRow, Unread, import_bills,
 };
-use on_each::bills::{
-    HEADER, PARTIAL, S1, S2, S3, WHOLE, file, import, references, refusals, sheet,
-};
-use on_each::{execute, number, on_each_database, table};
 
 const EVERYTHING: [&str; 4] = [
     "SELECT station_id, bill_yearmonth, payment_status, contract_rent, actual_rent, pre_rent,
@@ -61,8 +62,9 @@ fn crash(side: Side) -> FaultPlan {
     }
 }
 
-on_each_database! {
-    async fn one_row_makes_the_ledger_row_the_bills_it_has_amounts_for_and_the_account(db: Db) {
+on_every_database! {
+    async fn one_row_makes_the_ledger_row_the_bills_it_has_amounts_for_and_the_account(app: TestApp) {
+        let db = app.db.clone();
         references(&db).await;
         execute(&db, "INSERT INTO fi_customer_account_partner (id, partner_id, account_no)
                       VALUES (70, 7, '7000')").await;
@@ -83,7 +85,8 @@ on_each_database! {
         ]);
     }
 
-    async fn the_same_file_again_changes_no_row_and_no_time(db: Db) {
+    async fn the_same_file_again_changes_no_row_and_no_time(app: TestApp) {
+        let db = app.db.clone();
         references(&db).await;
         import(&db, &[S1, S2, S3]).await.unwrap();
         let before = everything(&db).await;
@@ -92,7 +95,8 @@ on_each_database! {
         assert_eq!(everything(&db).await, before);
     }
 
-    async fn a_bill_that_differs_and_is_held_by_nobody_is_brought_into_line(db: Db) {
+    async fn a_bill_that_differs_and_is_held_by_nobody_is_brought_into_line(app: TestApp) {
+        let db = app.db.clone();
         references(&db).await;
         import(&db, &[S1, S2, S3]).await.unwrap();
         let changed = [
@@ -123,7 +127,8 @@ on_each_database! {
         assert_eq!(counts(&import(&db, &changed).await.unwrap()), [0, 0, 3, 0]);
     }
 
-    async fn a_bill_that_differs_and_is_held_is_refused_by_line_column_and_order(db: Db) {
+    async fn a_bill_that_differs_and_is_held_is_refused_by_line_column_and_order(app: TestApp) {
+        let db = app.db.clone();
         references(&db).await;
         import(&db, &[S1, S2, S3]).await.unwrap();
         for statement in [
@@ -157,7 +162,8 @@ on_each_database! {
         assert_eq!(everything(&db).await, before);
     }
 
-    async fn an_account_that_a_held_bill_is_paid_to_is_not_changed_by_a_bill_file(db: Db) {
+    async fn an_account_that_a_held_bill_is_paid_to_is_not_changed_by_a_bill_file(app: TestApp) {
+        let db = app.db.clone();
         references(&db).await;
         import(&db, &[S1]).await.unwrap();
         execute(&db, "UPDATE fi_customer_bill SET locked_payment_order_id = 5").await;
@@ -172,7 +178,8 @@ on_each_database! {
         assert_eq!(holder, ["张三丰"]);
     }
 
-    async fn rows_of_two_months_of_one_station_share_one_account(db: Db) {
+    async fn rows_of_two_months_of_one_station_share_one_account(app: TestApp) {
+        let db = app.db.clone();
         references(&db).await;
         let next_month = S1.replace("202609", "202610");
         import(&db, &[S1, &next_month]).await.unwrap();
@@ -181,7 +188,8 @@ on_each_database! {
         assert_eq!(number(&db, accounts).await, 1);
     }
 
-    async fn the_good_rows_of_a_bad_file_are_imported_only_when_a_part_will_do(db: Db) {
+    async fn the_good_rows_of_a_bad_file_are_imported_only_when_a_part_will_do(app: TestApp) {
+        let db = app.db.clone();
         references(&db).await;
         let bad = [S1, "S2,202609,x,900,900,2,8,,,,,900", S3, S3];
         assert_eq!(refusals(import(&db, &bad).await).len(), 3);
@@ -193,7 +201,8 @@ on_each_database! {
         assert_eq!(number(&db, "SELECT COUNT(*) FROM fi_customer_account").await, 1);
     }
 
-    async fn a_crash_before_the_commit_leaves_nothing_and_one_after_it_everything(db: Db) {
+    async fn a_crash_before_the_commit_leaves_nothing_and_one_after_it_everything(app: TestApp) {
+        let db = app.db.clone();
         references(&db).await;
         import(&db, &[S2]).await.unwrap();
         let before = everything(&db).await;
@@ -205,7 +214,8 @@ on_each_database! {
         assert_eq!(counts(&import(&db, &[S1, S2, S3]).await.unwrap()), [0, 0, 3, 0]);
     }
 
-    async fn two_imports_at_once_make_each_bill_once(db: Db) {
+    async fn two_imports_at_once_make_each_bill_once(app: TestApp) {
+        let db = app.db.clone();
         references(&db).await;
         let bills: Vec<String> =
             (0..1_200).map(|n| S1.replace("S1,", &format!("S{n:04},"))).collect();
@@ -232,7 +242,8 @@ on_each_database! {
         }
     }
 
-    async fn an_order_that_takes_a_bill_while_it_is_imported_wins(db: Db) {
+    async fn an_order_that_takes_a_bill_while_it_is_imported_wins(app: TestApp) {
+        let db = app.db.clone();
         references(&db).await;
         import(&db, &[S1]).await.unwrap();
         let change = S1.replace("1200,", "1300,");
@@ -257,7 +268,8 @@ on_each_database! {
         ]);
     }
 
-    async fn a_stored_double_is_refused_and_not_made_worse(db: Db) {
+    async fn a_stored_double_is_refused_and_not_made_worse(app: TestApp) {
+        let db = app.db.clone();
         references(&db).await;
         for id in [3, 4] {
             execute(&db, format!("INSERT INTO fi_customer_bill (id, station_id, bill_yearmonth)
@@ -268,7 +280,8 @@ on_each_database! {
         ]);
     }
 
-    async fn every_kind_of_bad_row_is_refused_by_line_and_column(db: Db) {
+    async fn every_kind_of_bad_row_is_refused_by_line_and_column(app: TestApp) {
+        let db = app.db.clone();
         references(&db).await;
         execute(&db, "INSERT INTO month_close (bill_yearmonth) VALUES ('202512')").await;
         for (row, refusal) in BAD_ROWS {
@@ -278,7 +291,8 @@ on_each_database! {
         assert_eq!(number(&db, "SELECT COUNT(*) FROM fi_monthly_income_difference").await, 0);
     }
 
-    async fn rows_that_contradict_each_other_are_both_refused(db: Db) {
+    async fn rows_that_contradict_each_other_are_both_refused(app: TestApp) {
+        let db = app.db.clone();
         references(&db).await;
         let other_bank = "S1,202610,1200,1200,1200,1,7,张三,622200001,农业银行,1200,";
         assert_eq!(refusals(import(&db, &[S1, S2, other_bank, S2]).await), [
@@ -289,7 +303,8 @@ on_each_database! {
         ]);
     }
 
-    async fn a_chinese_header_in_any_order_after_a_byte_order_mark_is_read(db: Db) {
+    async fn a_chinese_header_in_any_order_after_a_byte_order_mark_is_read(app: TestApp) {
+        let db = app.db.clone();
         references(&db).await;
         let text = "\u{feff}账期,电站编号,合作方账单金额,小单金额,开户行,收款账号,农户姓名,合作方,\
                     项目公司,拟付租金,实际租金,合同租金\n\
@@ -305,7 +320,8 @@ on_each_database! {
         assert_eq!(rows(&db, 0).await.len(), 2);
     }
 
-    async fn a_file_without_its_columns_or_that_breaks_off_is_refused_even_in_part(db: Db) {
+    async fn a_file_without_its_columns_or_that_breaks_off_is_refused_even_in_part(app: TestApp) {
+        let db = app.db.clone();
         references(&db).await;
         let none = import_bills(&db, sheet("").into_iter(), PARTIAL).await;
         assert_eq!(refusals(none), [
@@ -321,7 +337,8 @@ on_each_database! {
         assert_eq!(number(&db, "SELECT COUNT(*) FROM fi_monthly_income_difference").await, 0);
     }
 
-    async fn of_ten_thousand_bad_rows_the_first_are_shown_and_all_counted(db: Db) {
+    async fn of_ten_thousand_bad_rows_the_first_are_shown_and_all_counted(app: TestApp) {
+        let db = app.db.clone();
         references(&db).await;
         let bad = S2.replace("900,900,900", "900,900,bad");
         let bad: Vec<String> =
@@ -337,7 +354,8 @@ on_each_database! {
         }
     }
 
-    async fn a_hundred_thousand_bills_are_imported_in_memory_bounded_by_the_file(db: Db) {
+    async fn a_hundred_thousand_bills_are_imported_in_memory_bounded_by_the_file(app: TestApp) {
+        let db = app.db.clone();
         references(&db).await;
         const BILLS: u32 = 100_000;
         let header = sheet(HEADER).into_iter();

@@ -1,14 +1,14 @@
 //! Importing companies, partners and accounts.
 
-mod on_each;
+mod bill_file;
 
+use bill_file::{PARTIAL, WHOLE, execute, import, refusals, sheet, table};
 use counterfoil_db::Db;
+use counterfoil_e2e::on_every_database;
 use counterfoil_payment::PaymentError;
 use counterfoil_payment::bill_import::{
     Imported, import_accounts, import_companies, import_partners,
 };
-use on_each::bills::{PARTIAL, WHOLE, import, refusals, sheet};
-use on_each::{execute, on_each_database, table};
 
 const COMPANIES: &str = "id,name,asset_manager_code,payer_account,organisation,epctenantid
 1,甲公司,AM1,8001,ORG1,T1
@@ -46,8 +46,9 @@ fn counts(imported: &Imported) -> [u64; 4] {
     ]
 }
 
-on_each_database! {
-    async fn companies_partners_and_accounts_are_made_kept_and_brought_into_line(db: Db) {
+on_every_database! {
+    async fn companies_partners_and_accounts_are_made_kept_and_brought_into_line(app: TestApp) {
+        let db = app.db.clone();
         assert_eq!(counts(&companies(&db, COMPANIES).await.unwrap()), [2, 0, 0, 0]);
         assert_eq!(counts(&partners(&db, PARTNERS).await.unwrap()), [2, 0, 0, 0]);
         assert_eq!(counts(&accounts(&db, ACCOUNTS).await.unwrap()), [3, 0, 0, 0]);
@@ -76,7 +77,8 @@ on_each_database! {
         assert_eq!(table(&db, stored).await, ["S1 622200001 102 0"]);
     }
 
-    async fn every_kind_of_bad_reference_row_is_refused_by_line_and_column(db: Db) {
+    async fn every_kind_of_bad_reference_row_is_refused_by_line_and_column(app: TestApp) {
+        let db = app.db.clone();
         partners(&db, PARTNERS).await.unwrap();
         execute(&db, "INSERT INTO sys_project_company (id, deleted) VALUES (9, 1)").await;
         for (row, refusal) in [
@@ -114,7 +116,8 @@ on_each_database! {
         }
     }
 
-    async fn a_row_that_is_there_twice_is_refused_and_the_rest_imported_in_part(db: Db) {
+    async fn a_row_that_is_there_twice_is_refused_and_the_rest_imported_in_part(app: TestApp) {
+        let db = app.db.clone();
         let text = format!("{COMPANIES}01,甲,,,ORG1,T1\n");
         assert_eq!(refusals(companies(&db, &text).await), [
             "line 2, id: is on line 4 again",
@@ -125,18 +128,20 @@ on_each_database! {
         assert_eq!(table(&db, "SELECT id FROM sys_project_company").await, ["2"]);
     }
 
-    async fn a_bill_row_finds_the_account_that_the_account_file_brought(db: Db) {
+    async fn a_bill_row_finds_the_account_that_the_account_file_brought(app: TestApp) {
+        let db = app.db.clone();
         companies(&db, COMPANIES).await.unwrap();
         partners(&db, PARTNERS).await.unwrap();
         accounts(&db, ACCOUNTS).await.unwrap();
-        import(&db, &[on_each::bills::S1]).await.unwrap();
+        import(&db, &[bill_file::S1]).await.unwrap();
         let stored = "SELECT a.bank_code, a.bank_name FROM fi_customer_bill s
                       JOIN fi_customer_account a ON a.id = s.customer_account_id";
         assert_eq!(table(&db, stored).await, ["102 中国银行"]);
         assert_eq!(table(&db, "SELECT id FROM fi_customer_account").await.len(), 1);
     }
 
-    async fn partner_bills_get_their_partners_account_when_it_comes_or_changes(db: Db) {
+    async fn partner_bills_get_their_partners_account_when_it_comes_or_changes(app: TestApp) {
+        let db = app.db.clone();
         companies(&db, COMPANIES).await.unwrap();
         partners(&db, PARTNERS).await.unwrap();
         let bill = |station: &str| format!("{station},202609,9,9,9,1,7,,,,,9");

@@ -1,4 +1,11 @@
-//! What the binary is made of.
+//! The binary's inside: configuration, commands, and what serves them.
 
+pub mod api;
+pub mod bench;
+pub mod cli;
+pub mod config;
 pub mod files;
 pub mod sample;
+pub mod scheduler;
+pub mod serve;
+pub mod wiring;

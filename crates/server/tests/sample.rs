@@ -1,19 +1,19 @@
 //! The sample month: generated, checked in, imported.
 
-#[path = "../../payment/tests/on_each/mod.rs"]
-mod on_each;
+#[path = "../../payment/tests/bill_file/mod.rs"]
+mod bill_file;
 
 use std::path::{Path, PathBuf};
 
+use bill_file::{PARTIAL, WHOLE, number, refusals};
 use counterfoil_db::Db;
+use counterfoil_e2e::on_every_database;
 use counterfoil_payment::PaymentError;
 use counterfoil_payment::bill_import::{
     ImportOptions, Imported, import_accounts, import_bills, import_companies, import_partners,
 };
 use counterfoil_server::files;
 use counterfoil_server::sample::{DEFAULT_SEED, DEFAULT_STATIONS, generate};
-use on_each::bills::{PARTIAL, WHOLE, refusals};
-use on_each::{number, on_each_database};
 use rust_xlsxwriter::Workbook;
 
 fn folder() -> PathBuf {
@@ -59,8 +59,9 @@ fn as_xlsx(csv: &str) -> Vec<u8> {
     book.save_to_buffer().unwrap()
 }
 
-on_each_database! {
-    async fn the_sample_imports_and_the_same_month_as_xlsx_changes_nothing(db: Db) {
+on_every_database! {
+    async fn the_sample_imports_and_the_same_month_as_xlsx_changes_nothing(app: TestApp) {
+        let db = app.db.clone();
         for file in ["companies.csv", "partners.csv", "accounts.csv", "bills.csv"] {
             let imported = import(&db, file, WHOLE).await.unwrap();
             assert!(imported.created > 0 && imported.updated == 0, "{file}: {imported:?}");
@@ -78,7 +79,8 @@ on_each_database! {
         assert_eq!(imported.unchanged, u64::from(DEFAULT_STATIONS));
     }
 
-    async fn each_bad_row_of_the_sample_is_refused_for_its_own_reason(db: Db) {
+    async fn each_bad_row_of_the_sample_is_refused_for_its_own_reason(app: TestApp) {
+        let db = app.db.clone();
         for file in ["companies.csv", "partners.csv"] {
             import(&db, file, WHOLE).await.unwrap();
         }

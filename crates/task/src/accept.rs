@@ -81,14 +81,21 @@ pub async fn accept_or_reuse(
     let acceptance = if inserted {
         Acceptance::New
     } else {
-        Acceptance::Reused { status: stored.status, exhausted: stored.exhausted }
+        Acceptance::Reused {
+            status: stored.status,
+            exhausted: stored.exhausted,
+        }
     };
     let trace = Trace {
         task_id: stored.id,
         code: &code,
         task_type: seed.kind.task_type,
         business_key: &seed.business_key,
-        action: if inserted { Action::Accept } else { Action::Reuse },
+        action: if inserted {
+            Action::Accept
+        } else {
+            Action::Reuse
+        },
         source: seed.source.as_ref(),
         result: stored.status.to_string(),
         detail: None,
@@ -101,11 +108,7 @@ pub async fn accept_or_reuse(
     Ok(acceptance)
 }
 
-async fn insert_unless_known(
-    tx: &mut Tx,
-    seed: &Seed,
-    code: &TaskCode,
-) -> Result<bool, TaskError> {
+async fn insert_unless_known(tx: &mut Tx, seed: &Seed, code: &TaskCode) -> Result<bool, TaskError> {
     let now = tx.now();
     let insert = sql!(
         "{insert_ignore} INTO fi_async_task

@@ -35,12 +35,7 @@ pub(crate) async fn claim(
     transact!(try_claim(db, kind, task, mode))
 }
 
-async fn try_claim(
-    db: &Db,
-    kind: &Kind,
-    task: &TaskRow,
-    mode: ClaimMode,
-) -> Result<Option<Claim>> {
+async fn try_claim(db: &Db, kind: &Kind, task: &TaskRow, mode: ClaimMode) -> Result<Option<Claim>> {
     if task.status.is_final() {
         return Ok(None);
     }
@@ -76,5 +71,7 @@ async fn try_claim(
     if task.status == TaskStatus::Running {
         tracing::warn!(task = %task.code, attempt = task.attempt, "took over a lost attempt");
     }
-    Ok(Some(Claim { attempt: task.attempt + 1 }))
+    Ok(Some(Claim {
+        attempt: task.attempt + 1,
+    }))
 }

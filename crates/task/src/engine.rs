@@ -26,7 +26,10 @@ pub struct EngineSettings {
 
 impl Default for EngineSettings {
     fn default() -> EngineSettings {
-        EngineSettings { worker: own_name(), lease_for: LEASE_FOR }
+        EngineSettings {
+            worker: own_name(),
+            lease_for: LEASE_FOR,
+        }
     }
 }
 
@@ -37,7 +40,11 @@ fn own_name() -> String {
     let host = if host.is_empty() { "localhost" } else { host };
     let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let started = started.map_or(0, |since| since.as_micros());
-    format!("{}:{}:{started:x}", host.chars().take(64).collect::<String>(), std::process::id())
+    format!(
+        "{}:{}:{started:x}",
+        host.chars().take(64).collect::<String>(),
+        std::process::id()
+    )
 }
 
 /// Work without its payload type, so that kinds can stand in one list.
@@ -60,7 +67,9 @@ impl<W: Work> AnyWork for W {
     }
 
     fn subject_id(&self, task: &TaskRow) -> Option<i64> {
-        identify::<W::Payload>(Work::kind(self), task).ok().map(|payload| payload.subject_id())
+        identify::<W::Payload>(Work::kind(self), task)
+            .ok()
+            .map(|payload| payload.subject_id())
     }
 }
 
@@ -79,7 +88,10 @@ fn identify<P: Payload>(kind: &Kind, task: &TaskRow) -> Result<P, WorkError> {
     }
     let key = payload.business_key();
     if key != task.business_key {
-        return failed(format!("business_key is {}, task_data says {key}", task.business_key));
+        return failed(format!(
+            "business_key is {}, task_data says {key}",
+            task.business_key
+        ));
     }
     let code = TaskCode::of(kind.prefix, &key);
     if code != task.code {
@@ -101,7 +113,9 @@ pub struct Engine {
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine").field("handlers", &self.handlers()).finish_non_exhaustive()
+        f.debug_struct("Engine")
+            .field("handlers", &self.handlers())
+            .finish_non_exhaustive()
     }
 }
 
@@ -185,18 +199,30 @@ impl Engine {
     }
 
     pub(crate) fn work_of_handler(&self, handler: &str) -> Result<&dyn AnyWork, RoundError> {
-        let found = self.works.iter().find(|work| work.kind().handler == handler);
-        found.map(AsRef::as_ref).ok_or_else(|| RoundError::UnknownHandler(handler.to_owned()))
+        let found = self
+            .works
+            .iter()
+            .find(|work| work.kind().handler == handler);
+        found
+            .map(AsRef::as_ref)
+            .ok_or_else(|| RoundError::UnknownHandler(handler.to_owned()))
     }
 
     /// Runs the handler's rules on what a round touched. A broken rule is logged and counted; it
     /// never undoes committed work nor turns the round's result.
     pub(crate) async fn check_touched(&self, kind: &Kind, work: &dyn AnyWork, tasks: &[TaskRow]) {
-        let ids: Vec<i64> = tasks.iter().filter_map(|task| work.subject_id(task)).collect();
+        let ids: Vec<i64> = tasks
+            .iter()
+            .filter_map(|task| work.subject_id(task))
+            .collect();
         if ids.is_empty() {
             return;
         }
-        for rule in self.rules.iter().filter(|rule| rule.handlers.contains(&kind.handler)) {
+        for rule in self
+            .rules
+            .iter()
+            .filter(|rule| rule.handlers.contains(&kind.handler))
+        {
             match rule::check_touched(&self.db, rule, &ids).await {
                 Ok(None) => {}
                 Ok(Some(breach)) => {

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::claim::ClaimMode;
 use crate::engine::Engine;
-use crate::round::Summary;
+use crate::round::{RoundError, Summary};
 use crate::shutdown::Shutdown;
 use crate::{Kind, select};
 
@@ -95,9 +95,12 @@ impl Kicker {
         kind: &'static Kind,
         code: &TaskCode,
     ) -> Result<()> {
-        let Some(pool) = self.0.clone() else { return Ok(()) };
+        let Some(pool) = self.0.clone() else {
+            return Ok(());
+        };
         let from = std::process::id();
-        tx.notify(CHANNEL, &format!("{from} {} {code}", kind.handler)).await?;
+        tx.notify(CHANNEL, &format!("{from} {} {code}", kind.handler))
+            .await?;
         let code = code.clone();
         tx.after_commit(move || {
             pool.offer(kind, code);
@@ -125,11 +128,21 @@ impl Pool {
         if self.settings.disabled_stages.contains(kind.stage) {
             return false;
         }
-        let percent = self.settings.gray_percent.get(kind.stage).copied().unwrap_or(100);
+        let percent = self
+            .settings
+            .gray_percent
+            .get(kind.stage)
+            .copied()
+            .unwrap_or(100);
         // The code ends in an MD5: its last bytes spread evenly and are the same in every process.
-        let bucket = code.as_str().bytes().rev().take(4).fold(0_u32, |sum, byte| {
-            sum.wrapping_mul(31).wrapping_add(u32::from(byte))
-        });
+        let bucket = code
+            .as_str()
+            .bytes()
+            .rev()
+            .take(4)
+            .fold(0_u32, |sum, byte| {
+                sum.wrapping_mul(31).wrapping_add(u32::from(byte))
+            });
         bucket % 100 < percent
     }
 
@@ -174,7 +187,9 @@ impl Pool {
 impl Engine {
     /// Works off kicks until shutdown; then the pool is closed and hints are dropped.
     pub async fn serve_kicks(self: Arc<Engine>, shutdown: Shutdown) {
-        let Some(pool) = self.kicker().0.clone() else { return };
+        let Some(pool) = self.kicker().0.clone() else {
+            return;
+        };
         let mut workers = JoinSet::new();
         for _ in 0..pool.settings.core_workers {
             workers.spawn(core_worker(self.clone(), pool.clone(), shutdown.clone()));
@@ -182,29 +197,48 @@ impl Engine {
         while workers.join_next().await.is_some() {}
         pool.state().closed = true;
         // All permits back = no extra worker is left. The semaphore is never closed.
-        let extras = pool.settings.max_workers.saturating_sub(pool.settings.core_workers);
-        let _ = pool.extras.acquire_many(u32::try_from(extras).unwrap_or(0)).await;
+        let extras = pool
+            .settings
+            .max_workers
+            .saturating_sub(pool.settings.core_workers);
+        let _ = pool
+            .extras
+            .acquire_many(u32::try_from(extras).unwrap_or(0))
+            .await;
     }
 
-    async fn run_kicked(&self, kind: &'static Kind, code: &TaskCode) {
-        let Ok(work) = self.work_of_handler(kind.handler) else { return };
-        let mut summary = Summary::default();
+    /// Runs one task now if an ordinary claim wins it: what a kick does.
+    pub async fn run_task(&self, handler: &str, code: &TaskCode) -> Result<Summary, RoundError> {
+        let work = self.work_of_handler(handler)?;
+        let kind = work.kind();
+        let mut summary = Summary {
+            handler: kind.handler.to_owned(),
+            ..Summary::default()
+        };
         let ran = match select::by_code(self.db(), kind, code).await {
             Ok(Some(task)) => {
-                self.run_one(work, &task, ClaimMode::Automatic, &mut summary).await
+                summary.selected = 1;
+                self.run_one(work, &task, ClaimMode::Automatic, &mut summary)
+                    .await
             }
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
-        if let Err(error) = ran {
-            tracing::warn!(task = %code, %error, "a kick came to nothing; the scan will find it");
+        match ran {
+            Ok(()) => Ok(summary),
+            Err(source) => Err(RoundError::Lost {
+                done: Box::new(summary),
+                source,
+            }),
         }
     }
 }
 
 /// Listens for kicks of other processes (PostgreSQL) until shutdown.
 pub async fn listen(engine: Arc<Engine>, db: Db, mut shutdown: Shutdown) {
-    let Some(pool) = engine.kicker().0.clone() else { return };
+    let Some(pool) = engine.kicker().0.clone() else {
+        return;
+    };
     let mut notifications = match db.listen(CHANNEL).await {
         Ok(Some(notifications)) => notifications,
         Ok(None) => return,
@@ -255,19 +289,25 @@ async fn work_off(engine: &Arc<Engine>, pool: &Arc<Pool>, shutdown: &Shutdown, c
     let mut stay: Option<(&'static Kind, RealInstant)> = None;
     while !shutdown.is_asked() {
         let within = stay.filter(|(_, since)| since.elapsed() < pool.settings.slice);
-        let Some((kind, code)) = pool.take(within.map(|(kind, _)| kind)) else { return };
+        let Some((kind, code)) = pool.take(within.map(|(kind, _)| kind)) else {
+            return;
+        };
         if within.is_none_or(|(current, _)| current != kind) {
             stay = Some((kind, RealInstant::now()));
         }
         if core && !pool.state().waiting.is_empty() {
             bring_in_extra(engine, pool, shutdown);
         }
-        engine.run_kicked(kind, &code).await;
+        if let Err(error) = engine.run_task(kind.handler, &code).await {
+            tracing::warn!(task = %code, %error, "a kick came to nothing; the scan will find it");
+        }
     }
 }
 
 fn bring_in_extra(engine: &Arc<Engine>, pool: &Arc<Pool>, shutdown: &Shutdown) {
-    let Ok(permit) = pool.extras.clone().try_acquire_owned() else { return };
+    let Ok(permit) = pool.extras.clone().try_acquire_owned() else {
+        return;
+    };
     let (engine, pool, shutdown) = (engine.clone(), pool.clone(), shutdown.clone());
     tokio::spawn(async move {
         // Boxed: an extra worker's future would otherwise contain itself.

@@ -24,6 +24,7 @@ mod operate;
 mod parameter;
 mod round;
 mod rule;
+mod rules;
 mod run;
 mod select;
 mod shutdown;
@@ -37,10 +38,13 @@ pub use error::{TaskError, WorkError};
 pub use kick::{KickSettings, Kicker, listen};
 pub use kind::Kind;
 pub use lease::{LEASE_FOR, Lease, LeaseTable, LeaseTerms, LeaseUnavailable, Progress};
-pub use operate::{CancelOutcome, cancel};
+pub use operate::{
+    CancelOutcome, RerunFacts, RerunPlan, cancel, plan_rerun, rerun_plan, trace_rerun,
+};
 pub use parameter::{ParameterError, RoundParameter};
 pub use round::{RoundError, Summary, TaskTrouble};
-pub use rule::{Breach, Rule, check};
+pub use rule::{Breach, MAX_SHOWN, Rule, check};
+pub use rules::RULES;
 pub use run::{Fenced, Payload, Run, Verdict, Work};
 pub use select::{MAX_LOST_ATTEMPTS, TaskRow};
 pub use shutdown::{Shutdown, ShutdownHandle};

@@ -53,7 +53,10 @@ impl Summary {
     }
 
     fn trouble(&mut self, task: &TaskRow, message: String) {
-        self.errors.push(TaskTrouble { task_code: task.code.to_string(), message });
+        self.errors.push(TaskTrouble {
+            task_code: task.code.to_string(),
+            message,
+        });
     }
 }
 
@@ -91,10 +94,18 @@ impl Engine {
         parameter: &RoundParameter,
     ) -> Result<Summary, RoundError> {
         let kind = work.kind();
-        let mut summary = Summary { handler: kind.handler.to_owned(), ..Summary::default() };
+        let mut summary = Summary {
+            handler: kind.handler.to_owned(),
+            ..Summary::default()
+        };
         let (tasks, mode) = match self.select(kind, parameter).await {
             Ok(selected) => selected,
-            Err(source) => return Err(RoundError::Lost { done: Box::new(summary), source }),
+            Err(source) => {
+                return Err(RoundError::Lost {
+                    done: Box::new(summary),
+                    source,
+                });
+            }
         };
         summary.selected = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
         for task in &tasks {
@@ -103,7 +114,10 @@ impl Engine {
                 continue;
             }
             if let Err(source) = self.run_one(work, task, mode, &mut summary).await {
-                return Err(RoundError::Lost { done: Box::new(summary), source });
+                return Err(RoundError::Lost {
+                    done: Box::new(summary),
+                    source,
+                });
             }
         }
         self.check_touched(kind, work, &tasks).await;
@@ -123,7 +137,10 @@ impl Engine {
             }
             None => {
                 let now = self.db().now().await?;
-                Ok((select::due(self.db(), kind, now, limit).await?, ClaimMode::Automatic))
+                Ok((
+                    select::due(self.db(), kind, now, limit).await?,
+                    ClaimMode::Automatic,
+                ))
             }
         }
     }
@@ -160,7 +177,9 @@ impl Engine {
             worker: self.worker(),
             kicker: self.kicker(),
             shutdown: self.shutdown(),
-            terms: LeaseTerms { lasts: self.settings().lease_for },
+            terms: LeaseTerms {
+                lasts: self.settings().lease_for,
+            },
             lease: std::sync::Mutex::new(None),
         };
         match work.run(task, &run).await {
@@ -205,7 +224,10 @@ async fn conclude(run: &Run<'_>, error: WorkError, summary: &mut Summary) -> Res
         Err(unwritten) if unwritten.is_lost() => Err(lost(unwritten)),
         Err(unwritten) => {
             // The row stays RUNNING and becomes stale: the next claim takes it over.
-            summary.trouble(run.task, format!("its end could not be written: {unwritten}"));
+            summary.trouble(
+                run.task,
+                format!("its end could not be written: {unwritten}"),
+            );
             if matches!(error, WorkError::Busy { .. } | WorkError::Stopping) {
                 summary.failed += 1;
             }
@@ -223,11 +245,19 @@ fn lost(error: WorkError) -> DbError {
 
 /// `min(60, max(1, new_retry_count + 1) × 5)` minutes after the failure.
 pub(crate) fn backoff(new_retry_count: i64) -> chrono::TimeDelta {
-    chrono::TimeDelta::minutes(new_retry_count.saturating_add(1).max(1).saturating_mul(5).min(60))
+    chrono::TimeDelta::minutes(
+        new_retry_count
+            .saturating_add(1)
+            .max(1)
+            .saturating_mul(5)
+            .min(60),
+    )
 }
 
 async fn write_failure(run: &Run<'_>, error: &WorkError) -> Result<(), WorkError> {
-    let Some(mut tx) = run.begin_for_verdict().await? else { return Ok(()) };
+    let Some(mut tx) = run.begin_for_verdict().await? else {
+        return Ok(());
+    };
     let now = tx.now();
     let retries = run.task.retries + 1;
     let message = cut(&error.full_message());
@@ -251,11 +281,10 @@ async fn write_failure(run: &Run<'_>, error: &WorkError) -> Result<(), WorkError
 }
 
 /// PENDING again, nothing counted: at once, or when the other's lease ends.
-async fn put_back(
-    run: &Run<'_>,
-    due: Option<counterfoil_db::Instant>,
-) -> Result<(), WorkError> {
-    let Some(mut tx) = run.begin_for_verdict().await? else { return Ok(()) };
+async fn put_back(run: &Run<'_>, due: Option<counterfoil_db::Instant>) -> Result<(), WorkError> {
+    let Some(mut tx) = run.begin_for_verdict().await? else {
+        return Ok(());
+    };
     let now = tx.now();
     let update = counterfoil_db::sql!(
         "UPDATE fi_async_task
@@ -281,6 +310,9 @@ mod tests {
     #[test]
     fn failures_back_off_ten_fifteen_twenty_minutes_up_to_an_hour() {
         let minutes: Vec<i64> = (1..=13).map(|n| backoff(n).num_minutes()).collect();
-        assert_eq!(minutes, [10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 60, 60]);
+        assert_eq!(
+            minutes,
+            [10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 60, 60]
+        );
     }
 }

@@ -5,6 +5,8 @@ use serde::Serialize;
 
 /// Rows shown of a broken rule; more are not read.
 pub const MAX_SHOWN: u32 = 20;
+/// What rules mean by `:long_ago`: long enough for every lease and every retry of a claim.
+pub const LONG: chrono::TimeDelta = chrono::TimeDelta::hours(1);
 
 /// A rule: its SQL finds the rows that break it.
 #[derive(Debug, Clone, Copy)]
@@ -13,7 +15,7 @@ pub struct Rule {
     pub name: &'static str,
     /// What must hold, in a sentence.
     pub holds: &'static str,
-    /// The rows that break it: columns for people, `LIMIT :limit`, `:now` may be used.
+    /// The rows that break it: columns for people, `LIMIT :limit`; `:long_ago` may be used.
     pub sql: &'static str,
     /// The same for the subjects a round touched, `IN :ids`; `None` = only on schedule.
     pub touched: Option<&'static str>,
@@ -35,13 +37,16 @@ pub struct Breach {
 /// Checks one rule on the whole database.
 pub async fn check(db: &Db, rule: &Rule) -> Result<Option<Breach>> {
     let now = db.now().await?;
-    let query = sql!(rule.sql, now = now, limit = MAX_SHOWN);
+    let query = sql!(rule.sql, long_ago = now - LONG, limit = MAX_SHOWN);
     breach(db, rule, query).await
 }
 
 pub(crate) async fn check_touched(db: &Db, rule: &Rule, ids: &[i64]) -> Result<Option<Breach>> {
-    let Some(text) = rule.touched else { return Ok(None) };
-    let query = sql!(text, now = db.now().await?, limit = MAX_SHOWN);
+    let Some(text) = rule.touched else {
+        return Ok(None);
+    };
+    let long_ago = db.now().await? - LONG;
+    let query = sql!(text, long_ago = long_ago, limit = MAX_SHOWN);
     breach(db, rule, query.bind_list("ids", ids.iter().copied())).await
 }
 
@@ -57,5 +62,9 @@ async fn breach(db: &Db, rule: &Rule, query: Query) -> Result<Option<Breach>> {
         });
         cells.collect::<Vec<_>>().join(" ")
     });
-    Ok(Some(Breach { rule: rule.name, holds: rule.holds, rows: shown.collect() }))
+    Ok(Some(Breach {
+        rule: rule.name,
+        holds: rule.holds,
+        rows: shown.collect(),
+    }))
 }

@@ -118,4 +118,3 @@ pub const TRACE_OF_TASK: &str = "SELECT action, source_task_code, result, detail
     operator_user_id, create_time
   FROM fi_resident_income_payment_async_operation_log
   WHERE task_code = :code ORDER BY id LIMIT :limit";
-

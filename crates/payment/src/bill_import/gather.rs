@@ -156,8 +156,8 @@ impl<T: FileRow> Walk<T> {
             ..
         } = &mut self.gathered;
         let known = faults.total();
-        let parsed = Cells::new(header, row, faults)
-            .map(|cells| (T::key(&cells), T::parse(&cells, faults)));
+        let parsed =
+            Cells::new(header, row, faults).map(|cells| (T::key(&cells), T::parse(&cells, faults)));
         let is_good = faults.total() == known;
         if let Some((key, parsed)) = parsed {
             if let Some(key) = key {

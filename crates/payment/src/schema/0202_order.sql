@@ -104,6 +104,8 @@ CREATE TABLE IF NOT EXISTS fi_resident_income_payment_bill_lock (
 CREATE UNIQUE INDEX IF NOT EXISTS uk_lock_key ON fi_resident_income_payment_bill_lock (lock_key);
 CREATE INDEX IF NOT EXISTS ix_bill_lock_walk ON fi_resident_income_payment_bill_lock
   (payment_order_id, session_id, submit_attempt, data_version, lock_status, id);
+CREATE INDEX IF NOT EXISTS ix_bill_lock_version ON fi_resident_income_payment_bill_lock
+  (payment_order_id, data_version, submit_round, lock_status, id);
 CREATE INDEX IF NOT EXISTS ix_bill_lock_line ON fi_resident_income_payment_bill_lock
   (order_bill_id);
 CREATE INDEX IF NOT EXISTS ix_bill_lock_bill ON fi_resident_income_payment_bill_lock

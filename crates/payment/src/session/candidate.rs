@@ -116,7 +116,9 @@ async fn read(
         .bind("data_version", source.0)
         .bind("round", source.1);
     let rows = from.rows(query).await?;
-    rows.iter().map(|row| candidate(row, session.order)).collect()
+    rows.iter()
+        .map(|row| candidate(row, session.order))
+        .collect()
 }
 
 fn candidate(row: &Row, own: Option<OrderId>) -> Result<Candidate, PaymentError> {

@@ -1,4 +1,4 @@
-//! Selection sessions (选单会话): opening, choosing bills, judging them, showing what is chosen.
+//! Selection sessions (选单会话): opened, filled, judged, shown, submitted.
 
 pub mod add;
 mod candidate;
@@ -6,3 +6,7 @@ pub mod edit;
 pub mod open;
 pub mod qualify;
 pub mod show;
+mod submit;
+
+pub(crate) use submit::check_revisable;
+pub use submit::{Submission, submit};

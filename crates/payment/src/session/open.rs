@@ -41,20 +41,12 @@ async fn start_new(db: &Db, user: UserId) -> Result<SessionId, PaymentError> {
 /// # Errors
 /// Refuses everybody but the order's first creator, a second revision of the order, and an order
 /// that cannot be revised as it stands.
-pub async fn open_revise(
-    db: &Db,
-    user: UserId,
-    order: OrderId,
-) -> Result<SessionId, PaymentError> {
+pub async fn open_revise(db: &Db, user: UserId, order: OrderId) -> Result<SessionId, PaymentError> {
     check_user(user)?;
     transact!(start_revision(db, user, order))
 }
 
-async fn start_revision(
-    db: &Db,
-    user: UserId,
-    order: OrderId,
-) -> Result<SessionId, PaymentError> {
+async fn start_revision(db: &Db, user: UserId, order: OrderId) -> Result<SessionId, PaymentError> {
     let mut tx = db.begin().await?;
     let source = lock_source(&mut tx, user, order).await?;
     let session = claim_revision(&mut tx, user, order, source.status).await?;
@@ -90,7 +82,10 @@ async fn lock_source(
          WHERE id = :order AND deleted = 0 {for_update}",
         order = order.0,
     );
-    let row = tx.row(query).await?.ok_or(PaymentError::OrderNotFound(order))?;
+    let row = tx
+        .row(query)
+        .await?
+        .ok_or(PaymentError::OrderNotFound(order))?;
     let creator = row.int("create_user_id")?;
     if creator != user.0 {
         return Err(PaymentError::Forbidden(format!(
@@ -126,7 +121,10 @@ async fn claim_revision(
         now = now,
     );
     let won = tx.execute(insert).await? == 1;
-    let holder = sql!("SELECT id FROM selection_session WHERE active_revise_key = :key", key = key);
+    let holder = sql!(
+        "SELECT id FROM selection_session WHERE active_revise_key = :key",
+        key = key
+    );
     let session = SessionId(tx.count(holder).await?);
     match won {
         true => Ok(session),

@@ -25,7 +25,10 @@ pub struct Tolerance {
 impl Default for Tolerance {
     /// One yuan or 5 %, whichever is more.
     fn default() -> Tolerance {
-        Tolerance { least: Fen(100), percent: 5 }
+        Tolerance {
+            least: Fen(100),
+            percent: 5,
+        }
     }
 }
 
@@ -73,8 +76,12 @@ pub fn qualify(rents: &Rents, tolerance: &Tolerance) -> Qualification {
         }
         _ => true,
     };
-    let due = rents.owed().map(|owed| Fen(owed.0.saturating_sub(rents.paid.0)));
-    let right = rents.pre_rent.filter(|pre| *pre >= Fen::ZERO && Some(*pre) == due);
+    let due = rents
+        .owed()
+        .map(|owed| Fen(owed.0.saturating_sub(rents.paid.0)));
+    let right = rents
+        .pre_rent
+        .filter(|pre| *pre >= Fen::ZERO && Some(*pre) == due);
     match (is_abnormal, right) {
         (false, Some(amount)) => Qualification::Payable(amount),
         (true, Some(_)) => Qualification::Unqualified(RENT_ABNORMAL),
@@ -121,7 +128,10 @@ impl fmt::Display for Blocker {
         match self {
             Blocker::NoBill => f.write_str("no such station has a bill for this month"),
             Blocker::MonthClosed => f.write_str("the month is closed"),
-            Blocker::Held(HolderOrder { order_no: Some(number), .. }) => {
+            Blocker::Held(HolderOrder {
+                order_no: Some(number),
+                ..
+            }) => {
                 write!(f, "order {number} holds it")
             }
             Blocker::Held(HolderOrder { order, .. }) => write!(f, "order {order} holds it"),
@@ -142,7 +152,11 @@ pub fn selectable(
     if facts.is_month_closed {
         return Err(Blocker::MonthClosed);
     }
-    if let Some(holder) = facts.holder.as_ref().filter(|holder| Some(holder.order) != own) {
+    if let Some(holder) = facts
+        .holder
+        .as_ref()
+        .filter(|holder| Some(holder.order) != own)
+    {
         return Err(Blocker::Held(holder.clone()));
     }
     if facts.is_paid || rents.are_paid_in_full() {
@@ -161,27 +175,99 @@ mod tests {
         const NONE: i64 = i64::MIN;
         // contract, actual, pre_rent, paid
         let cases: [(&str, [i64; 4], Qualification); 21] = [
-            ("the rents agree", [10_000, 10_000, 10_000, 0], Payable(Fen(10_000))),
+            (
+                "the rents agree",
+                [10_000, 10_000, 10_000, 0],
+                Payable(Fen(10_000)),
+            ),
             ("5 % below", [10_000, 9_500, 9_500, 0], Payable(Fen(9_500))),
-            ("a fen more", [10_000, 9_499, 9_499, 0], Unqualified(RENT_ABNORMAL)),
-            ("5 % above", [10_000, 10_500, 10_000, 0], Payable(Fen(10_000))),
-            ("a fen more above", [10_000, 10_501, 10_000, 0], Unqualified(RENT_ABNORMAL)),
-            ("5 % is no whole fen", [10_019, 9_519, 9_519, 0], Payable(Fen(9_519))),
-            ("and a fen more", [10_019, 9_518, 9_518, 0], Unqualified(RENT_ABNORMAL)),
+            (
+                "a fen more",
+                [10_000, 9_499, 9_499, 0],
+                Unqualified(RENT_ABNORMAL),
+            ),
+            (
+                "5 % above",
+                [10_000, 10_500, 10_000, 0],
+                Payable(Fen(10_000)),
+            ),
+            (
+                "a fen more above",
+                [10_000, 10_501, 10_000, 0],
+                Unqualified(RENT_ABNORMAL),
+            ),
+            (
+                "5 % is no whole fen",
+                [10_019, 9_519, 9_519, 0],
+                Payable(Fen(9_519)),
+            ),
+            (
+                "and a fen more",
+                [10_019, 9_518, 9_518, 0],
+                Unqualified(RENT_ABNORMAL),
+            ),
             ("a yuan of little", [200, 100, 100, 0], Payable(Fen(100))),
-            ("over a yuan of little", [200, 99, 99, 0], Unqualified(RENT_ABNORMAL)),
-            ("the greater rent is intended", [10_000, 9_900, 10_000, 0], Unqualified(PRE_RENT_WRONG)),
-            ("none is intended", [10_000, 10_000, NONE, 0], Unqualified(PRE_RENT_WRONG)),
-            ("less than none", [10_000, 10_000, -10_000, 0], Unqualified(PRE_RENT_WRONG)),
-            ("the rest of it", [10_000, 9_900, 5_900, 4_000], Payable(Fen(5_900))),
-            ("all of it again", [10_000, 9_900, 9_900, 4_000], Unqualified(PRE_RENT_WRONG)),
-            ("too much was paid", [10_000, 9_900, -100, 10_000], Unqualified(PRE_RENT_WRONG)),
+            (
+                "over a yuan of little",
+                [200, 99, 99, 0],
+                Unqualified(RENT_ABNORMAL),
+            ),
+            (
+                "the greater rent is intended",
+                [10_000, 9_900, 10_000, 0],
+                Unqualified(PRE_RENT_WRONG),
+            ),
+            (
+                "none is intended",
+                [10_000, 10_000, NONE, 0],
+                Unqualified(PRE_RENT_WRONG),
+            ),
+            (
+                "less than none",
+                [10_000, 10_000, -10_000, 0],
+                Unqualified(PRE_RENT_WRONG),
+            ),
+            (
+                "the rest of it",
+                [10_000, 9_900, 5_900, 4_000],
+                Payable(Fen(5_900)),
+            ),
+            (
+                "all of it again",
+                [10_000, 9_900, 9_900, 4_000],
+                Unqualified(PRE_RENT_WRONG),
+            ),
+            (
+                "too much was paid",
+                [10_000, 9_900, -100, 10_000],
+                Unqualified(PRE_RENT_WRONG),
+            ),
             ("nothing is due", [0, 0, 0, 0], Payable(Fen(0))),
-            ("both are wrong", [10_000, 5_000, 10_000, 0], Unqualified(BOTH_WRONG)),
-            ("both, none intended", [10_000, 5_000, NONE, 0], Unqualified(BOTH_WRONG)),
-            ("no contract", [NONE, 5_000, 5_000, 0], Unqualified(BOTH_WRONG)),
-            ("no actual rent", [5_000, NONE, 5_000, 0], Unqualified(BOTH_WRONG)),
-            ("sums that overflow", [i64::MAX, i64::MAX, i64::MAX, 0], Payable(Fen(i64::MAX))),
+            (
+                "both are wrong",
+                [10_000, 5_000, 10_000, 0],
+                Unqualified(BOTH_WRONG),
+            ),
+            (
+                "both, none intended",
+                [10_000, 5_000, NONE, 0],
+                Unqualified(BOTH_WRONG),
+            ),
+            (
+                "no contract",
+                [NONE, 5_000, 5_000, 0],
+                Unqualified(BOTH_WRONG),
+            ),
+            (
+                "no actual rent",
+                [5_000, NONE, 5_000, 0],
+                Unqualified(BOTH_WRONG),
+            ),
+            (
+                "sums that overflow",
+                [i64::MAX, i64::MAX, i64::MAX, 0],
+                Payable(Fen(i64::MAX)),
+            ),
         ];
         let known = |fen: i64| (fen != NONE).then_some(Fen(fen));
         for (what, [contract, actual, pre_rent, paid], expected) in cases {
@@ -203,10 +289,22 @@ mod tests {
             pre_rent: Some(Fen(actual)),
             paid: Fen::ZERO,
         };
-        let wide = Tolerance { least: Fen(2_000), percent: 0 };
-        assert_eq!(qualify(&rents(8_000), &wide), Qualification::Payable(Fen(8_000)));
-        let none = Tolerance { least: Fen::ZERO, percent: 0 };
-        assert_eq!(qualify(&rents(9_999), &none), Qualification::Unqualified(RENT_ABNORMAL));
+        let wide = Tolerance {
+            least: Fen(2_000),
+            percent: 0,
+        };
+        assert_eq!(
+            qualify(&rents(8_000), &wide),
+            Qualification::Payable(Fen(8_000))
+        );
+        let none = Tolerance {
+            least: Fen::ZERO,
+            percent: 0,
+        };
+        assert_eq!(
+            qualify(&rents(9_999), &none),
+            Qualification::Unqualified(RENT_ABNORMAL)
+        );
     }
 
     #[test]
@@ -223,28 +321,87 @@ mod tests {
             paid: Fen(0),
         };
         let free = Availability::default();
-        let closed = Availability { is_month_closed: true, ..free.clone() };
-        let holder = HolderOrder { order: OrderId(5), order_no: Some("PO5".into()) };
-        let held = Availability { holder: Some(holder.clone()), ..free.clone() };
-        let paid = Availability { is_paid: true, ..free.clone() };
-        let in_full = Rents { paid: Fen(90), ..rents };
-        let in_part = Rents { paid: Fen(89), ..rents };
-        let unknown = Rents { contract: None, paid: Fen(90), ..rents };
-        let nothing_due = Rents { actual: Some(Fen(0)), ..rents };
+        let closed = Availability {
+            is_month_closed: true,
+            ..free.clone()
+        };
+        let holder = HolderOrder {
+            order: OrderId(5),
+            order_no: Some("PO5".into()),
+        };
+        let held = Availability {
+            holder: Some(holder.clone()),
+            ..free.clone()
+        };
+        let paid = Availability {
+            is_paid: true,
+            ..free.clone()
+        };
+        let in_full = Rents {
+            paid: Fen(90),
+            ..rents
+        };
+        let in_part = Rents {
+            paid: Fen(89),
+            ..rents
+        };
+        let unknown = Rents {
+            contract: None,
+            paid: Fen(90),
+            ..rents
+        };
+        let nothing_due = Rents {
+            actual: Some(Fen(0)),
+            ..rents
+        };
         let cases = [
             ("free", &free, &rents, None, Ok(())),
             ("closed", &closed, &rents, None, Err(Blocker::MonthClosed)),
-            ("held", &held, &rents, None, Err(Blocker::Held(holder.clone()))),
-            ("held by another", &held, &rents, Some(6), Err(Blocker::Held(holder.clone()))),
+            (
+                "held",
+                &held,
+                &rents,
+                None,
+                Err(Blocker::Held(holder.clone())),
+            ),
+            (
+                "held by another",
+                &held,
+                &rents,
+                Some(6),
+                Err(Blocker::Held(holder.clone())),
+            ),
             ("held by its own order", &held, &rents, Some(5), Ok(())),
             ("paid", &paid, &rents, None, Err(Blocker::PaidInFull)),
-            ("paid in full", &free, &in_full, None, Err(Blocker::PaidInFull)),
+            (
+                "paid in full",
+                &free,
+                &in_full,
+                None,
+                Err(Blocker::PaidInFull),
+            ),
             ("paid in part", &free, &in_part, None, Ok(())),
-            ("paid, a rent unknown", &free, &unknown, None, Err(Blocker::PaidInFull)),
-            ("nothing due and nothing paid", &free, &nothing_due, None, Ok(())),
+            (
+                "paid, a rent unknown",
+                &free,
+                &unknown,
+                None,
+                Err(Blocker::PaidInFull),
+            ),
+            (
+                "nothing due and nothing paid",
+                &free,
+                &nothing_due,
+                None,
+                Ok(()),
+            ),
         ];
         for (what, facts, rents, own, expected) in cases {
-            assert_eq!(selectable(facts, rents, own.map(OrderId)), expected, "{what}");
+            assert_eq!(
+                selectable(facts, rents, own.map(OrderId)),
+                expected,
+                "{what}"
+            );
         }
         assert_eq!(Blocker::Held(holder).to_string(), "order PO5 holds it");
     }

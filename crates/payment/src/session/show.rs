@@ -103,7 +103,10 @@ pub async fn show(from: &impl Read, session: SessionId) -> Result<SessionView, P
          WHERE s.id = :session AND s.deleted = 0",
         session = session.0,
     );
-    let row = from.row(query).await?.ok_or(PaymentError::SessionNotFound(session))?;
+    let row = from
+        .row(query)
+        .await?
+        .ok_or(PaymentError::SessionNotFound(session))?;
     let status = row.text("status")?;
     let failure = match status.as_str() {
         "SUBMIT_FAILED" => Some(failure(from, session, row.maybe_text("failure_phase")?).await?),
@@ -207,7 +210,9 @@ async fn failure(
         conflict_count: 0,
         conflicts: Vec::new(),
     };
-    let Some(row) = from.row(query).await? else { return Ok(failure) };
+    let Some(row) = from.row(query).await? else {
+        return Ok(failure);
+    };
     let version = VersionId(row.int("id")?);
     failure.code = row.maybe_text("error_code")?;
     failure.message = row.maybe_text("error_message")?;
@@ -221,10 +226,7 @@ async fn failure(
     Ok(failure)
 }
 
-async fn conflicts(
-    from: &impl Read,
-    version: VersionId,
-) -> Result<Vec<Conflict>, PaymentError> {
+async fn conflicts(from: &impl Read, version: VersionId) -> Result<Vec<Conflict>, PaymentError> {
     let query = sql!(
         "SELECT station_id, bill_yearmonth, holder_order_id, holder_order_no, holder_lock_status
          FROM selection_conflict

@@ -1,6 +1,8 @@
-//! Bill files written by hand for tests.
+//! Bill files written by hand for tests, and what they leave in the tables.
 
-use counterfoil_db::Db;
+#![allow(dead_code, reason = "not every test file uses all of it")]
+
+use counterfoil_db::{Db, Query, Read, Row};
 use counterfoil_payment::PaymentError;
 use counterfoil_payment::bill_import::{
     ImportOptions, Imported, RowFault, SheetRow, Unread, import_bills,
@@ -50,7 +52,7 @@ pub async fn references(db: &Db) {
         "INSERT INTO sys_project_company (id, name) VALUES (1, '甲'), (2, '乙')",
         "INSERT INTO sys_partner (id, name) VALUES (7, '丙'), (8, '丁')",
     ] {
-        super::execute(db, statement).await;
+        execute(db, statement).await;
     }
 }
 
@@ -60,3 +62,26 @@ pub const S1: &str = "S1,202609,1200,1180.5,1180.50,1,7,张三,622200001,中国�
 pub const S2: &str = "S2,202609,900,900,900,2,8,,,,,900";
 /// One without an intended rent or a partner bill.
 pub const S3: &str = "S3,202609,900,800,,2,8,李四,622200003,工商银行,800,";
+
+/// Runs a statement as it stands.
+pub async fn execute(db: &Db, statement: impl Into<String>) {
+    let mut tx = db.begin().await.unwrap();
+    tx.execute(Query::built(statement.into())).await.unwrap();
+    tx.commit("test").await.unwrap();
+}
+
+/// The first column of the first row.
+pub async fn number(db: &Db, query: impl Into<String>) -> i64 {
+    db.count(Query::built(query.into())).await.unwrap()
+}
+
+/// Every row with its columns as text, NULL as `-`.
+pub async fn table(db: &Db, query: impl Into<String>) -> Vec<String> {
+    let rows = db.rows(Query::built(query.into())).await.unwrap();
+    let line = |row: &Row| {
+        let cells = row.columns().into_iter();
+        let cells = cells.map(|column| row.shown(&column).unwrap_or_else(|| "-".into()));
+        cells.collect::<Vec<_>>().join(" ")
+    };
+    rows.iter().map(line).collect()
+}

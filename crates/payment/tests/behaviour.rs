@@ -1,0 +1,6 @@
+//! The behaviour of payment on SQLite, PostgreSQL and MariaDB. Modules mirror the source.
+
+mod behaviour {
+    mod crash;
+    mod journey;
+}

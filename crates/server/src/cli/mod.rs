@@ -1,0 +1,210 @@
+//! Commands. One file a group; each answers an [`Output`] and never prints by itself.
+
+mod bench;
+mod check;
+mod job;
+mod migrate;
+mod output;
+mod serve;
+mod session;
+mod task;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{CommandFactory, Parser, Subcommand};
+use counterfoil_db::{Clock, Db, Instant};
+use counterfoil_task::Engine;
+
+use crate::config::{self, Config};
+use crate::serve::OwnReviewCentre;
+use crate::wiring;
+pub use output::{Failure, Output};
+
+/// A durable task engine, resident income payment and answer reconciliation: no success may claim
+/// more than it proves.
+#[derive(Debug, Parser)]
+#[command(name = "counterfoil", version, max_term_width = 100)]
+pub struct Cli {
+    #[command(flatten)]
+    globals: Globals,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Globals {
+    /// Configuration file [default: counterfoil.toml, if there is one]
+    #[arg(long, global = true, env = "COUNTERFOIL_CONFIG")]
+    config: Option<PathBuf>,
+    /// Database URL: sqlite:FILE, postgres://… or mysql://…
+    #[arg(long, global = true)]
+    database: Option<String>,
+    /// Freezes the clock for this command (RFC 3339)
+    #[arg(long, global = true, value_parser = config::instant)]
+    now: Option<Instant>,
+    /// Machine output: one JSON object on one line on stdout, everything else on stderr
+    #[arg(long, global = true)]
+    json: bool,
+    /// Say nothing but the result
+    #[arg(short, long, global = true)]
+    quiet: bool,
+    /// The acting person, on commands that act
+    #[arg(long, global = true, value_name = "ID")]
+    user: Option<i64>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Brings the database's tables up to date
+    Migrate,
+    /// Checks the invariant rules; exits 1 if one is broken
+    Check(check::Args),
+    /// Handlers: list them, or run one round of one
+    #[command(subcommand)]
+    Job(job::Command),
+    /// Tasks: list, show, rerun, cancel, trace
+    #[command(subcommand)]
+    Task(task::Command),
+    /// Selection sessions
+    #[command(subcommand)]
+    Session(session::Command),
+    /// Runs roles in this process until it is asked to stop
+    Serve(serve::Args),
+    /// Measures this build beside the database's own floor
+    #[command(subcommand)]
+    Bench(bench::Command),
+    /// Shell completions on stdout
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// What a command works with.
+#[derive(Debug)]
+pub struct Session {
+    /// The command's configuration.
+    pub config: Config,
+    /// What every command takes.
+    pub globals: Globals,
+}
+
+impl Session {
+    /// Opens the configured database.
+    pub async fn open(&self) -> Result<Db> {
+        let clock = self.globals.now.map_or(Clock::Database, Clock::Frozen);
+        self.open_with(clock).await
+    }
+
+    /// Opens the configured database under another clock.
+    pub async fn open_with(&self, clock: Clock) -> Result<Db> {
+        let settings = self.config.database_settings(clock)?;
+        let url = &self.config.database;
+        Db::connect(url, settings).await.with_context(|| {
+            let scheme = url.split(':').next().unwrap_or_default();
+            format!("cannot open the {scheme} database")
+        })
+    }
+
+    /// The engine for one command: where no review centre is configured it gets one of its own.
+    pub async fn engine(&self, db: &Db) -> Result<CommandEngine> {
+        let (url, own) = match self.config.review.url.as_str() {
+            "" => {
+                let own = OwnReviewCentre::start(db).await?;
+                (own.url.clone(), Some(own))
+            }
+            url => (url.to_owned(), None),
+        };
+        let engine = wiring::engine(db, &self.config.review, &url)?;
+        Ok(CommandEngine { engine, _own: own })
+    }
+
+    /// The acting person.
+    pub fn user(&self) -> Result<i64> {
+        let user = self
+            .globals
+            .user
+            .context("--user ID is needed: who is acting?")?;
+        anyhow::ensure!(user > 0, "--user must be positive");
+        Ok(user)
+    }
+}
+
+/// An engine with what it needs for one command.
+#[derive(Debug)]
+pub struct CommandEngine {
+    engine: Engine,
+    _own: Option<OwnReviewCentre>,
+}
+
+impl std::ops::Deref for CommandEngine {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        &self.engine
+    }
+}
+
+/// Runs the process's command line.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    if let Command::Completions { shell } = cli.command {
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut Cli::command(), "counterfoil", &mut script);
+        return output::raw(&script);
+    }
+    install_crypto();
+    logging(&cli.globals);
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return output::refuse(cli.globals.json, &anyhow::Error::new(error)),
+    };
+    let json = cli.globals.json;
+    match runtime.block_on(run(cli)) {
+        Ok(output) => output.print(json),
+        Err(error) => output::refuse(json, &error),
+    }
+}
+
+/// One crypto library for everything that speaks TLS. Already installed = done.
+fn install_crypto() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+fn logging(globals: &Globals) {
+    let default = if globals.quiet { "error" } else { "warn" };
+    let filter = tracing_subscriber::EnvFilter::try_from_env("COUNTERFOIL_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
+    let logs = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_env_filter(filter);
+    if globals.json {
+        logs.json().init()
+    } else {
+        logs.with_target(false).init()
+    }
+}
+
+async fn run(cli: Cli) -> Result<Output> {
+    let mut config = Config::load(cli.globals.config.as_deref())?;
+    if let Some(database) = &cli.globals.database {
+        config.database.clone_from(database);
+    }
+    let session = Session {
+        config,
+        globals: cli.globals,
+    };
+    match cli.command {
+        Command::Migrate => migrate::run(&session).await,
+        Command::Check(args) => check::run(&session, &args).await,
+        Command::Job(command) => job::run(&session, command).await,
+        Command::Task(command) => task::run(&session, command).await,
+        Command::Session(command) => session::run(&session, command).await,
+        Command::Serve(args) => serve::run(session, args).await,
+        Command::Bench(command) => bench::run(&session, command).await,
+        Command::Completions { .. } => unreachable!("answered before the configuration is read"),
+    }
+}

@@ -1,0 +1,129 @@
+//! What a command says, once: for people or as one JSON object on one line.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// A command's answer.
+#[derive(Debug)]
+pub struct Output {
+    json: Value,
+    text: String,
+    failed: bool,
+}
+
+/// An error with a stable code, for `--json` and scripts.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    /// The stable code; its page is `docs/errors/<code>.md`.
+    pub code: &'static str,
+    /// What a person reads.
+    pub message: String,
+}
+
+impl Output {
+    /// The same thing said twice.
+    pub fn new(json: impl Serialize, text: impl Into<String>) -> Output {
+        let json = serde_json::to_value(json).unwrap_or(Value::Null);
+        Output {
+            json,
+            text: text.into(),
+            failed: false,
+        }
+    }
+
+    /// Done, with failures: exit code 1.
+    #[must_use]
+    pub fn failed(mut self, failed: bool) -> Output {
+        self.failed = failed;
+        self
+    }
+
+    /// Prints it and answers the exit code.
+    pub fn print(self, as_json: bool) -> ExitCode {
+        let said = if as_json {
+            self.json.to_string()
+        } else {
+            self.text
+        };
+        let printed = writeln!(std::io::stdout().lock(), "{}", said.trim_end());
+        match (printed, self.failed) {
+            (Ok(()), false) => ExitCode::SUCCESS,
+            _ => ExitCode::from(1),
+        }
+    }
+}
+
+/// Bytes as they are.
+pub fn raw(bytes: &[u8]) -> ExitCode {
+    match std::io::stdout().lock().write_all(bytes) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(1),
+    }
+}
+
+/// Refused: exit code 2, the reason on stderr, and as an object on stdout when machines listen.
+pub fn refuse(as_json: bool, error: &anyhow::Error) -> ExitCode {
+    let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
+    let message = causes.join(": ");
+    // stderr may be closed; there is nobody left to tell.
+    let _ = writeln!(std::io::stderr().lock(), "counterfoil: {message}");
+    if as_json {
+        let code = code_of(error);
+        let problem = json!({ "code": code, "message": message });
+        let _ = writeln!(std::io::stdout().lock(), "{problem}");
+    }
+    ExitCode::from(2)
+}
+
+fn code_of(error: &anyhow::Error) -> &'static str {
+    for cause in error.chain() {
+        if let Some(payment) = cause.downcast_ref::<counterfoil_payment::PaymentError>() {
+            return payment.code();
+        }
+        if let Some(failure) = cause.downcast_ref::<Failure>() {
+            return failure.code;
+        }
+    }
+    "refused"
+}
+
+/// A table for people: columns padded by characters, wide ones counted double.
+pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+    let mut widths: Vec<usize> = header.iter().map(|cell| width(cell)).collect();
+    for row in rows {
+        for (at, cell) in row.iter().enumerate().take(widths.len()) {
+            widths[at] = widths[at].max(width(cell));
+        }
+    }
+    let line = |cells: &[String]| {
+        let padded = cells
+            .iter()
+            .zip(&widths)
+            .map(|(cell, wide)| format!("{cell}{}", " ".repeat(wide.saturating_sub(width(cell)))));
+        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    let header: Vec<String> = header.iter().map(|cell| (*cell).to_owned()).collect();
+    let mut text = line(&header);
+    for row in rows {
+        text.push('\n');
+        text.push_str(&line(row));
+    }
+    text
+}
+
+/// Chinese characters take two columns in a terminal.
+fn width(text: &str) -> usize {
+    text.chars()
+        .map(|c| {
+            if ('\u{1100}'..='\u{ffdc}').contains(&c) {
+                2
+            } else {
+                1
+            }
+        })
+        .sum()
+}

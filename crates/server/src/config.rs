@@ -1,0 +1,154 @@
+//! Configuration: `counterfoil.toml`, overridden by `COUNTERFOIL_*`, overridden by flags.
+//!
+//! A nested key is spelled with two underscores in the environment:
+//! `COUNTERFOIL_REVIEW__URL=http://127.0.0.1:8080`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use counterfoil_db::{Clock, FaultPlan, Faults, Instant, Settings};
+use figment::Figment;
+use figment::providers::{Env, Format, Serialized, Toml};
+use serde::{Deserialize, Serialize};
+
+/// Variables under our prefix that are no configuration.
+const OTHER_VARIABLES: [&str; 5] = ["TEST_POSTGRES", "TEST_MARIADB", "FAULT", "CONFIG", "LOG"];
+
+/// Everything that can be configured; all keys optional.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Config {
+    /// `sqlite:FILE`, `postgres://…` or `mysql://…`.
+    pub database: String,
+    /// Connections to the database at most.
+    pub max_connections: u32,
+    /// The HTTP server.
+    pub server: ServerConfig,
+    /// The review centre that payment calls.
+    pub review: ReviewConfig,
+    /// The built-in cron.
+    pub scheduler: SchedulerConfig,
+}
+
+/// The built-in cron.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct SchedulerConfig {
+    /// For handlers that have none of their own; seconds first, or five fields.
+    pub default_cron: String,
+    /// Handler name → cron expression.
+    pub jobs: BTreeMap<String, String>,
+}
+
+/// The HTTP server.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct ServerConfig {
+    /// Where it listens.
+    pub listen: String,
+}
+
+/// The review centre.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct ReviewConfig {
+    /// Its base URL; empty = the review centre of this very process.
+    pub url: String,
+    /// How long a call may take, in milliseconds.
+    pub timeout_ms: u64,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            database: "sqlite:counterfoil.db".into(),
+            max_connections: 16,
+            server: ServerConfig::default(),
+            review: ReviewConfig::default(),
+            scheduler: SchedulerConfig::default(),
+        }
+    }
+}
+
+impl Default for ServerConfig {
+    fn default() -> ServerConfig {
+        ServerConfig {
+            listen: "127.0.0.1:8080".into(),
+        }
+    }
+}
+
+impl Default for SchedulerConfig {
+    fn default() -> SchedulerConfig {
+        SchedulerConfig {
+            default_cron: "*/10 * * * * *".into(),
+            jobs: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for ReviewConfig {
+    fn default() -> ReviewConfig {
+        ReviewConfig {
+            url: String::new(),
+            timeout_ms: 10_000,
+        }
+    }
+}
+
+impl Config {
+    /// Reads the file (the default one may be missing, a named one may not) and the environment.
+    pub fn load(file: Option<&Path>) -> Result<Config> {
+        let defaults = Figment::from(Serialized::defaults(Config::default()));
+        let with_file = match file {
+            Some(path) => {
+                anyhow::ensure!(
+                    path.exists(),
+                    "there is no configuration {}",
+                    path.display()
+                );
+                defaults.merge(Toml::file_exact(path))
+            }
+            None => defaults.merge(Toml::file("counterfoil.toml")),
+        };
+        // Keys are kebab-case in the file; the environment cannot spell a dash.
+        let environment = Env::prefixed("COUNTERFOIL_")
+            .ignore(&OTHER_VARIABLES)
+            .map(|key| {
+                key.as_str()
+                    .to_lowercase()
+                    .replace("__", ".")
+                    .replace('_', "-")
+                    .into()
+            });
+        with_file
+            .merge(environment)
+            .extract()
+            .context("the configuration was refused")
+    }
+
+    /// How to open the database, with the fault hook of `COUNTERFOIL_FAULT` armed.
+    pub fn database_settings(&self, clock: Clock) -> Result<Settings> {
+        let faults = Faults::default();
+        if let Ok(text) = std::env::var("COUNTERFOIL_FAULT") {
+            let plan = FaultPlan::parse(&text).with_context(|| {
+                format!("COUNTERFOIL_FAULT={text}: write point:before|after:passage")
+            })?;
+            faults.arm(plan);
+        }
+        Ok(Settings {
+            max_connections: self.max_connections,
+            clock,
+            faults,
+            ..Settings::default()
+        })
+    }
+}
+
+/// Reads `--now`.
+pub fn instant(text: &str) -> Result<Instant, String> {
+    chrono::DateTime::parse_from_rfc3339(text)
+        .map(|instant| instant.with_timezone(&chrono::Utc))
+        .map_err(|error| format!("write an RFC 3339 instant like 2026-09-08T02:00:00Z: {error}"))
+}
