@@ -63,8 +63,17 @@ async fn apply_missing(tx: &mut Tx, steps: &[Migration]) -> Result<Vec<u32>> {
         })?;
         applied.push(step.number);
     }
+    if tx.dialect() == Dialect::Sqlite {
+        tx.execute(sql!(SQLITE_FIRST_IDS)).await?;
+    }
     Ok(applied)
 }
+
+/// Generated ids start at 1 000 000 000 000 everywhere; SQLite counts in a table of its own.
+const SQLITE_FIRST_IDS: &str = "INSERT INTO sqlite_sequence (name, seq)
+  SELECT name, 999999999999 FROM sqlite_master
+  WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'
+    AND name NOT IN (SELECT name FROM sqlite_sequence)";
 
 async fn apply(tx: &mut Tx, step: &Migration) -> Result<()> {
     for statement in step

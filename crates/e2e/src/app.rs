@@ -2,13 +2,16 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::TimeDelta;
 use counterfoil_db::{
     Clock, Db, Dialect, FaultAction, FaultPlan, Faults, Instant, ManualClock, Query, Read,
     Settings, Side, migrate,
 };
+use counterfoil_payment::audit_plan::{AuditPlan, ReviewCentre};
 use counterfoil_payment::{lock_activation, lock_release, submit_build};
+use counterfoil_remote::HttpReviewCentre;
 use counterfoil_task::{Engine, EngineSettings, RoundError, Summary};
 
 use crate::database::TestDatabase;
@@ -65,6 +68,7 @@ impl TestApp {
         let steps = [
             counterfoil_task::MIGRATIONS,
             counterfoil_payment::MIGRATIONS,
+            counterfoil_review::MIGRATIONS,
         ]
         .concat();
         migrate(&app.db, &steps).await.expect("migrations");
@@ -86,12 +90,23 @@ impl TestApp {
         &self.url
     }
 
-    /// An engine with all work, on this app's pool.
+    /// An engine with all work, on this app's pool. Its review centre is real HTTP to a port where
+    /// nobody listens: down, until a test starts one and says where.
     pub fn engine(&self) -> Engine {
+        self.engine_with_centre("http://127.0.0.1:9")
+    }
+
+    /// An engine with all work whose review centre is at `url`.
+    pub fn engine_with_centre(&self, url: &str) -> Engine {
+        // Another test of this process may have installed it already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let centre = HttpReviewCentre::new(url, Duration::from_secs(10)).expect("a client");
+        let centre: Arc<dyn ReviewCentre> = Arc::new(centre);
         Engine::new(self.db.clone(), EngineSettings::default())
             .with(submit_build::SubmitBuild)
             .with(lock_activation::LockActivation)
-            .with(lock_release::LockRelease)
+            .with(AuditPlan::new(centre.clone()))
+            .with(lock_release::LockRelease::new(centre))
     }
 
     /// One round; panics unless it ran.

@@ -47,8 +47,19 @@ impl Bill {
 pub struct Fixture<'a>(pub &'a TestApp);
 
 impl Fixture<'_> {
-    /// The three business records of stations `S1` to `S<count>`.
+    /// The three business records of stations `S1` to `S<count>`, of one partner with its managers.
     pub async fn records(&self, count: i64) {
+        self.write_records(count).await;
+        self.0
+            .execute(
+                "INSERT INTO sys_partner (id, name, manager_a_user_id, manager_b_user_id)
+                 VALUES (1, 'Partner', 101, 102);
+                 UPDATE fi_monthly_income_difference SET partner_id = 1",
+            )
+            .await;
+    }
+
+    async fn write_records(&self, count: i64) {
         let mut tx = self.0.db.begin().await.expect("a transaction");
         for number in 1..=count {
             for table in [

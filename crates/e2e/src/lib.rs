@@ -4,11 +4,13 @@
 mod app;
 mod database;
 mod fixture;
+mod kills;
 
 pub use app::{Crash, START, TestApp, run};
 pub use counterfoil_db::Dialect;
 pub use database::TestDatabase;
 pub use fixture::{Bill, CREATOR, Fixture};
+pub use kills::{KillPlan, KillReport, Random, kill_loop};
 
 /// Turns each sentence into three tests: SQLite, PostgreSQL and MariaDB, each on its own database.
 #[macro_export]

@@ -27,3 +27,11 @@ pub const MIGRATIONS: &[counterfoil_db::Migration] = &[counterfoil_db::Migration
 
 /// Characters of a remark, as many as its columns hold. Characters, not bytes.
 pub const MAX_REMARK: usize = 1000;
+
+/// What is wrong with a text that is to be stored: PostgreSQL cannot store a NUL.
+pub(crate) fn defect_of_text(text: &str, most: usize) -> Option<String> {
+    if text.contains('\0') {
+        return Some("must not contain NUL".into());
+    }
+    (text.chars().count() > most).then(|| format!("must not be longer than {most} characters"))
+}

@@ -5,7 +5,7 @@ use counterfoil_protocol::{OrderId, PlanId, SubmitRound, UserId};
 
 use crate::journal::{self, Action, Entry};
 use crate::states::PlanStatus;
-use crate::{MAX_REMARK, ReviewError};
+use crate::{MAX_REMARK, ReviewError, defect_of_text};
 
 /// Which plans to withdraw, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,11 +31,8 @@ pub async fn withdraw(db: &Db, withdrawal: &Withdrawal) -> Result<Vec<PlanId>, R
     if withdrawal.from_id.0 <= 0 {
         return Err(ReviewError::invalid("fromId", "must be positive"));
     }
-    if withdrawal.reason.chars().count() > MAX_REMARK {
-        return Err(ReviewError::invalid(
-            "reason",
-            format!("over {MAX_REMARK} characters"),
-        ));
+    if let Some(why) = defect_of_text(&withdrawal.reason, MAX_REMARK) {
+        return Err(ReviewError::invalid("reason", why));
     }
     transact!(withdraw_once(db, withdrawal))
 }
@@ -84,8 +81,8 @@ pub(crate) async fn withdraw_locked(
     let now = tx.now();
     let update = sql!(
         "UPDATE review_business_plan
-         SET status = 'WITHDRAWN', active_key = NULL, finish_time = :now, finish_user_id = :operator,
-             finish_remark = :reason, update_time = :now
+         SET status = 'WITHDRAWN', active_key = NULL, finish_time = :now,
+             finish_user_id = :operator, finish_remark = :reason, update_time = :now
          WHERE id = :plan AND status IN ('NO_START', 'DOING')",
         now = now,
         operator = operator.map(|user| user.0),

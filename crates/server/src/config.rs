@@ -3,6 +3,7 @@
 //! A nested key is spelled with two underscores in the environment:
 //! `COUNTERFOIL_REVIEW__URL=http://127.0.0.1:8080`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -12,7 +13,7 @@ use figment::providers::{Env, Format, Serialized, Toml};
 use serde::{Deserialize, Serialize};
 
 /// Variables under our prefix that are no configuration.
-const OTHER_VARIABLES: [&str; 4] = ["TEST_POSTGRES", "TEST_MARIADB", "FAULT", "CONFIG"];
+const OTHER_VARIABLES: [&str; 5] = ["TEST_POSTGRES", "TEST_MARIADB", "FAULT", "CONFIG", "LOG"];
 
 /// Everything that can be configured; all keys optional.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -26,6 +27,18 @@ pub struct Config {
     pub server: ServerConfig,
     /// The review centre that payment calls.
     pub review: ReviewConfig,
+    /// The built-in cron.
+    pub scheduler: SchedulerConfig,
+}
+
+/// The built-in cron.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct SchedulerConfig {
+    /// For handlers that have none of their own; seconds first, or five fields.
+    pub default_cron: String,
+    /// Handler name → cron expression.
+    pub jobs: BTreeMap<String, String>,
 }
 
 /// The HTTP server.
@@ -40,7 +53,7 @@ pub struct ServerConfig {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct ReviewConfig {
-    /// Its base URL.
+    /// Its base URL; empty = the review centre of this very process.
     pub url: String,
     /// How long a call may take, in milliseconds.
     pub timeout_ms: u64,
@@ -53,6 +66,7 @@ impl Default for Config {
             max_connections: 16,
             server: ServerConfig::default(),
             review: ReviewConfig::default(),
+            scheduler: SchedulerConfig::default(),
         }
     }
 }
@@ -65,10 +79,19 @@ impl Default for ServerConfig {
     }
 }
 
+impl Default for SchedulerConfig {
+    fn default() -> SchedulerConfig {
+        SchedulerConfig {
+            default_cron: "*/10 * * * * *".into(),
+            jobs: BTreeMap::new(),
+        }
+    }
+}
+
 impl Default for ReviewConfig {
     fn default() -> ReviewConfig {
         ReviewConfig {
-            url: "http://127.0.0.1:8080".into(),
+            url: String::new(),
             timeout_ms: 10_000,
         }
     }

@@ -1,5 +1,9 @@
 //! The binary's inside: configuration, commands, and what serves them.
 
+pub mod api;
+pub mod bench;
 pub mod cli;
 pub mod config;
+pub mod scheduler;
+pub mod serve;
 pub mod wiring;

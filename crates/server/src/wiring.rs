@@ -1,34 +1,50 @@
 //! What the process is made of: migrations, rules, and the engine with all its work.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use anyhow::Result;
 use counterfoil_db::{Db, Migration};
-use counterfoil_payment::{lock_activation, lock_release, submit_build};
+use counterfoil_payment::audit_plan::{AuditPlan, ReviewCentre};
+use counterfoil_payment::{audit_plan, lock_activation, lock_release, submit_build};
+use counterfoil_remote::HttpReviewCentre;
 use counterfoil_task::{Engine, EngineSettings, Rule};
 
-use crate::config::Config;
+use crate::config::ReviewConfig;
 
 /// All migrations, of all domains.
 pub fn migrations() -> Vec<Migration> {
-    [
+    let domains = [
         counterfoil_task::MIGRATIONS,
         counterfoil_payment::MIGRATIONS,
-    ]
-    .concat()
+        counterfoil_review::MIGRATIONS,
+    ];
+    domains.concat()
 }
 
 /// All rules, of all domains.
 pub fn rules() -> Vec<Rule> {
-    [counterfoil_task::RULES, counterfoil_payment::rules::RULES].concat()
+    let domains = [
+        counterfoil_task::RULES,
+        counterfoil_payment::rules::RULES,
+        audit_plan::RULES,
+        counterfoil_review::rules::RULES,
+    ];
+    domains.concat()
 }
 
 /// The engine with all work; kicks raised in it are dropped until it is given a kicker.
+/// The review centre is reached at `review_url`.
 ///
 /// # Errors
 /// A configuration that no adapter can be made of.
-pub fn engine(db: &Db, _config: &Config) -> Result<Engine> {
+pub fn engine(db: &Db, config: &ReviewConfig, review_url: &str) -> Result<Engine> {
+    let max_time = Duration::from_millis(config.timeout_ms);
+    let centre: Arc<dyn ReviewCentre> = Arc::new(HttpReviewCentre::new(review_url, max_time)?);
     Ok(Engine::new(db.clone(), EngineSettings::default())
         .with(submit_build::SubmitBuild)
         .with(lock_activation::LockActivation)
-        .with(lock_release::LockRelease)
+        .with(AuditPlan::new(centre.clone()))
+        .with(lock_release::LockRelease::new(centre))
         .with_rules(&rules()))
 }

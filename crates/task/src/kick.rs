@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::claim::ClaimMode;
 use crate::engine::Engine;
-use crate::round::Summary;
+use crate::round::{RoundError, Summary};
 use crate::shutdown::Shutdown;
 use crate::{Kind, select};
 
@@ -207,21 +207,29 @@ impl Engine {
             .await;
     }
 
-    async fn run_kicked(&self, kind: &'static Kind, code: &TaskCode) {
-        let Ok(work) = self.work_of_handler(kind.handler) else {
-            return;
+    /// Runs one task now if an ordinary claim wins it: what a kick does.
+    pub async fn run_task(&self, handler: &str, code: &TaskCode) -> Result<Summary, RoundError> {
+        let work = self.work_of_handler(handler)?;
+        let kind = work.kind();
+        let mut summary = Summary {
+            handler: kind.handler.to_owned(),
+            ..Summary::default()
         };
-        let mut summary = Summary::default();
         let ran = match select::by_code(self.db(), kind, code).await {
             Ok(Some(task)) => {
+                summary.selected = 1;
                 self.run_one(work, &task, ClaimMode::Automatic, &mut summary)
                     .await
             }
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
-        if let Err(error) = ran {
-            tracing::warn!(task = %code, %error, "a kick came to nothing; the scan will find it");
+        match ran {
+            Ok(()) => Ok(summary),
+            Err(source) => Err(RoundError::Lost {
+                done: Box::new(summary),
+                source,
+            }),
         }
     }
 }
@@ -290,7 +298,9 @@ async fn work_off(engine: &Arc<Engine>, pool: &Arc<Pool>, shutdown: &Shutdown, c
         if core && !pool.state().waiting.is_empty() {
             bring_in_extra(engine, pool, shutdown);
         }
-        engine.run_kicked(kind, &code).await;
+        if let Err(error) = engine.run_task(kind.handler, &code).await {
+            tracing::warn!(task = %code, %error, "a kick came to nothing; the scan will find it");
+        }
     }
 }
 

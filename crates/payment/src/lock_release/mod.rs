@@ -6,10 +6,13 @@
 mod cancelled_order;
 mod failed_submission;
 
+use std::sync::Arc;
+
 use counterfoil_protocol::{TaskCode, VersionId};
 use counterfoil_task::{Kind, Payload, Run, Seed, Subject, Verdict, Work, WorkError};
 use serde::Deserialize;
 
+use crate::audit_plan::{PlanWithdrawal, ReviewCentre, WithdrawAnswer};
 use crate::kinds::{LOCK_ACTIVATE, LOCK_RELEASE, SUBMIT_BUILD, business_key};
 
 /// Why locks are released.
@@ -115,9 +118,45 @@ pub fn source_of_build(version: VersionId) -> TaskCode {
     TaskCode::of(SUBMIT_BUILD.prefix, &business_key::submit_build(version))
 }
 
-/// The work of S06.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct LockRelease;
+/// The work of S06. It reaches the review centre to withdraw the plan of a cancelled order.
+pub struct LockRelease {
+    centre: Arc<dyn ReviewCentre>,
+}
+
+impl std::fmt::Debug for LockRelease {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LockRelease").finish_non_exhaustive()
+    }
+}
+
+impl LockRelease {
+    /// S06 with its way to the review centre.
+    pub fn new(centre: Arc<dyn ReviewCentre>) -> LockRelease {
+        LockRelease { centre }
+    }
+
+    /// Locks first, then the plan, then the proof that nothing is left. Every part may be repeated.
+    async fn let_go(&self, run: &Run<'_>, version: VersionId) -> Result<Verdict, WorkError> {
+        let order = cancelled_order::release(run, version).await?;
+        let withdrawal = PlanWithdrawal {
+            order,
+            through_round: None,
+            operator: None,
+            reason: Reason::OrderCancelled.as_str().to_owned(),
+        };
+        match self.centre.withdraw_plan(&withdrawal).await {
+            WithdrawAnswer::Accepted { .. } => cancelled_order::close(run, order).await,
+            WithdrawAnswer::Refused { code, message } => Err(WorkError::failed(
+                "plan-not-withdrawn",
+                format!("the review centre refused ({code}): {message}"),
+            )),
+            WithdrawAnswer::Unknown { message } => Err(WorkError::failed(
+                "plan-not-withdrawn",
+                format!("the review centre gave no verdict: {message}"),
+            )),
+        }
+    }
+}
 
 #[async_trait::async_trait]
 impl Work for LockRelease {
@@ -130,6 +169,7 @@ impl Work for LockRelease {
     async fn run(&self, payload: LockReleasePayload, run: &Run<'_>) -> Result<Verdict, WorkError> {
         let version = VersionId(payload.payment_order_version_id);
         match Reason::of(&payload.release_reason) {
+            Some(Reason::OrderCancelled) => self.let_go(run, version).await,
             Some(reason) => failed_submission::release(run, version, reason).await,
             None => Err(WorkError::failed(
                 "task-identity",

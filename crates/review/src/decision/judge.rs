@@ -217,44 +217,20 @@ mod tests {
             (first_turn, 10, Approve, None, Ok(PlanStatus::Doing)),
             (first_turn, 11, Approve, Some(1), Ok(PlanStatus::Doing)),
             (first_turn, 10, Reject, None, Ok(PlanStatus::Rejected)),
-            (
-                first_turn,
-                SUBMITTER,
-                Approve,
-                None,
-                Err("review-own-order"),
-            ),
-            (first_turn, SUBMITTER, Reject, None, Err("review-own-order")),
-            (first_turn, 20, Approve, None, Err("review-not-your-turn")),
-            (first_turn, 99, Approve, None, Err("review-not-assigned")),
-            (
-                first_turn,
-                10,
-                Approve,
-                Some(2),
-                Err("review-node-not-current"),
-            ),
+            (first_turn, SUBMITTER, Approve, None, Err("own-order")),
+            (first_turn, SUBMITTER, Reject, None, Err("own-order")),
+            (first_turn, 20, Approve, None, Err("not-your-turn")),
+            (first_turn, 99, Approve, None, Err("not-assigned")),
+            (first_turn, 10, Approve, Some(2), Err("node-not-current")),
             (second_turn, 20, Approve, None, Ok(PlanStatus::Passed)),
             (second_turn, 20, Reject, None, Ok(PlanStatus::Rejected)),
-            (
-                second_turn,
-                10,
-                Approve,
-                None,
-                Err("review-already-decided"),
-            ),
-            (second_turn, 11, Approve, None, Err("review-not-your-turn")),
-            (
-                second_turn,
-                20,
-                Approve,
-                Some(1),
-                Err("review-node-not-current"),
-            ),
-            (over, 21, Reject, None, Err("review-plan-state")),
-            (over, 20, Reject, None, Err("review-already-decided")),
-            (over, SUBMITTER, Reject, None, Err("review-own-order")),
-            (needed, 10, Approve, None, Err("review-needed-later")),
+            (second_turn, 10, Approve, None, Err("already-decided")),
+            (second_turn, 11, Approve, None, Err("not-your-turn")),
+            (second_turn, 20, Approve, Some(1), Err("node-not-current")),
+            (over, 21, Reject, None, Err("plan-state")),
+            (over, 20, Reject, None, Err("already-decided")),
+            (over, SUBMITTER, Reject, None, Err("own-order")),
+            (needed, 10, Approve, None, Err("needed-later")),
             (needed, 10, Reject, None, Ok(PlanStatus::Rejected)),
             (needed, 11, Approve, None, Ok(PlanStatus::Doing)),
         ];
@@ -271,7 +247,7 @@ mod tests {
             let got = got
                 .as_ref()
                 .map(|step| step.plan_becomes)
-                .map_err(ReviewError::code);
+                .map_err(|error| error.code().trim_start_matches("review-"));
             assert_eq!(got, *expected, "{decision:?} on {facts:?}");
         }
     }

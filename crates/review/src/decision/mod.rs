@@ -12,7 +12,7 @@ use crate::journal::{self, Action, Entry};
 use crate::plan_opening::give_turn;
 use crate::states::{NodeStatus, PlanStatus};
 use crate::withdrawal::close_nodes;
-use crate::{MAX_REMARK, ReviewError};
+use crate::{MAX_REMARK, ReviewError, defect_of_text};
 use judge::{NodeFacts, PlanFacts, Step, judge};
 
 /// What a reviewer says.
@@ -109,11 +109,8 @@ pub async fn reject(
 /// # Errors
 /// A refusal ([`ReviewError::is_refusal`]) has written nothing.
 pub async fn decide(db: &Db, decision: &Decision) -> Result<Decided, ReviewError> {
-    if decision.remark.chars().count() > MAX_REMARK {
-        return Err(ReviewError::invalid(
-            "remark",
-            format!("over {MAX_REMARK} characters"),
-        ));
+    if let Some(why) = defect_of_text(&decision.remark, MAX_REMARK) {
+        return Err(ReviewError::invalid("remark", why));
     }
     match transact!(decide_once(db, decision)) {
         // The database's own guard, should the plan's lock ever not have kept the second away.

@@ -2,47 +2,18 @@
 
 mod build;
 mod choose;
-
-use std::collections::BTreeSet;
+mod request;
 
 use counterfoil_db::{Db, Error as DbError, Read, Tx, sql, transact};
-use counterfoil_protocol::{DataVersion, OrderId, PlanId, SubmitRound, UserId};
+use counterfoil_protocol::{DataVersion, PlanId, SubmitRound};
 
 use crate::ReviewError;
-use crate::configuration::MAX_REVIEWERS;
 use crate::journal::{self, Action, Entry};
 use crate::states::PlanStatus;
 use crate::withdrawal;
 pub(crate) use build::give_turn;
 use choose::{ActivePlan, Choice, Edition, choose};
-
-/// Characters of a type, a number, a tenant or an organisation.
-pub const MAX_NAME: usize = 64;
-
-/// What the centre is asked to review.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlanOpening {
-    /// The id of what is reviewed.
-    pub from_id: OrderId,
-    /// Its number, for people.
-    pub from_num: String,
-    /// The review's type.
-    pub type_name: String,
-    /// The tenant; may be empty where there is one tenant only.
-    pub epctenantid: String,
-    /// The organisation, for people; may be empty.
-    pub organisation: String,
-    /// Who submitted it, and so never reviews it.
-    pub submitter: UserId,
-    /// The business round.
-    pub round: SubmitRound,
-    /// The data version under review.
-    pub data_version: DataVersion,
-    /// Operations managers A: any one of them decides that node.
-    pub managers_a: Vec<UserId>,
-    /// Operations managers B.
-    pub managers_b: Vec<UserId>,
-}
+pub use request::{MAX_NAME, PlanOpening};
 
 /// How the plan came to be the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -219,91 +190,4 @@ async fn adopt(tx: &mut Tx, plan: PlanId, opening: &PlanOpening) -> Result<(), R
         remark: None,
     };
     Ok(journal::record(tx, &entry).await?)
-}
-
-impl PlanOpening {
-    /// The value that only one plan of the order can hold while it is active.
-    pub(crate) fn active_key(&self) -> String {
-        format!("{}:{}:{}", self.type_name, self.epctenantid, self.from_id)
-    }
-
-    fn edition(&self) -> Edition {
-        Edition {
-            round: self.round,
-            data: self.data_version,
-        }
-    }
-
-    fn stale(&self, newest: Edition) -> ReviewError {
-        ReviewError::Stale {
-            round: self.round,
-            data_version: self.data_version,
-            newest_round: newest.round,
-            newest_data_version: newest.data,
-        }
-    }
-
-    fn validate(&self) -> Result<(), ReviewError> {
-        let numbers = [
-            ("fromId", self.from_id.0),
-            ("submitter", self.submitter.0),
-            ("submitRound", self.round.0),
-            ("dataVersion", self.data_version.0),
-        ];
-        for (field, number) in numbers {
-            if number <= 0 {
-                return Err(ReviewError::invalid(field, "must be positive"));
-            }
-        }
-        if self.type_name.is_empty() {
-            return Err(ReviewError::invalid("type", "must not be empty"));
-        }
-        let texts = [
-            ("fromNum", &self.from_num),
-            ("type", &self.type_name),
-            ("epctenantid", &self.epctenantid),
-            ("organisation", &self.organisation),
-        ];
-        for (field, text) in texts {
-            if text.chars().count() > MAX_NAME {
-                return Err(ReviewError::invalid(
-                    field,
-                    format!("over {MAX_NAME} characters"),
-                ));
-            }
-        }
-        for (field, users) in [
-            ("managersA", &self.managers_a),
-            ("managersB", &self.managers_b),
-        ] {
-            if users.len() > MAX_REVIEWERS {
-                return Err(ReviewError::invalid(
-                    field,
-                    format!("over {MAX_REVIEWERS} users"),
-                ));
-            }
-            if users.iter().any(|user| user.0 <= 0) {
-                return Err(ReviewError::invalid(
-                    field,
-                    "every user id must be positive",
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// The managers the request names for a node; the submitter is never among them.
-    fn reviewers_of(&self, node_code: &str) -> BTreeSet<UserId> {
-        use crate::configuration::{OPERATION_MANAGER_A, OPERATION_MANAGER_B};
-        let named: &[UserId] = match node_code {
-            OPERATION_MANAGER_A => &self.managers_a,
-            OPERATION_MANAGER_B => &self.managers_b,
-            _ => &[],
-        };
-        named
-            .iter()
-            .copied()
-            .filter(|user| *user != self.submitter)
-            .collect()
-    }
 }

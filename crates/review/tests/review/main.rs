@@ -5,6 +5,7 @@ mod database;
 mod decision;
 mod inbox;
 mod opening;
+mod rules_hold;
 mod withdrawal;
 
 use counterfoil_db::{Db, Query, Read, Settings, migrate};

@@ -6,7 +6,6 @@ use serde_json::json;
 
 use super::output::{Failure, table};
 use super::{Output, Session};
-use crate::wiring;
 
 /// What to do with handlers.
 #[derive(Debug, clap::Subcommand)]
@@ -32,7 +31,7 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
 
 async fn list(session: &Session) -> Result<Output> {
     let db = session.open().await?;
-    let engine = wiring::engine(&db, &session.config)?;
+    let engine = session.engine(&db).await?;
     let json: Vec<_> = engine
         .kinds()
         .map(|kind| {
@@ -52,7 +51,7 @@ async fn list(session: &Session) -> Result<Output> {
 
 async fn round(session: &Session, handler: &str, parameter: &str) -> Result<Output> {
     let db = session.open().await?;
-    let engine = wiring::engine(&db, &session.config)?;
+    let engine = session.engine(&db).await?;
     match engine.round(handler, parameter).await {
         Ok(summary) => {
             let failed = !summary.is_success();

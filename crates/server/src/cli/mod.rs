@@ -1,9 +1,11 @@
 //! Commands. One file a group; each answers an [`Output`] and never prints by itself.
 
+mod bench;
 mod check;
 mod job;
 mod migrate;
 mod output;
+mod serve;
 mod session;
 mod task;
 
@@ -13,8 +15,11 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
 use counterfoil_db::{Clock, Db, Instant};
+use counterfoil_task::Engine;
 
 use crate::config::{self, Config};
+use crate::serve::OwnReviewCentre;
+use crate::wiring;
 pub use output::{Failure, Output};
 
 /// A durable task engine, resident income payment and answer reconciliation: no success may claim
@@ -66,6 +71,11 @@ enum Command {
     /// Selection sessions
     #[command(subcommand)]
     Session(session::Command),
+    /// Runs roles in this process until it is asked to stop
+    Serve(serve::Args),
+    /// Measures this build beside the database's own floor
+    #[command(subcommand)]
+    Bench(bench::Command),
     /// Shell completions on stdout
     Completions {
         /// The shell
@@ -99,6 +109,19 @@ impl Session {
         })
     }
 
+    /// The engine for one command: where no review centre is configured it gets one of its own.
+    pub async fn engine(&self, db: &Db) -> Result<CommandEngine> {
+        let (url, own) = match self.config.review.url.as_str() {
+            "" => {
+                let own = OwnReviewCentre::start(db).await?;
+                (own.url.clone(), Some(own))
+            }
+            url => (url.to_owned(), None),
+        };
+        let engine = wiring::engine(db, &self.config.review, &url)?;
+        Ok(CommandEngine { engine, _own: own })
+    }
+
     /// The acting person.
     pub fn user(&self) -> Result<i64> {
         let user = self
@@ -110,6 +133,21 @@ impl Session {
     }
 }
 
+/// An engine with what it needs for one command.
+#[derive(Debug)]
+pub struct CommandEngine {
+    engine: Engine,
+    _own: Option<OwnReviewCentre>,
+}
+
+impl std::ops::Deref for CommandEngine {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        &self.engine
+    }
+}
+
 /// Runs the process's command line.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -118,6 +156,7 @@ pub fn main() -> ExitCode {
         clap_complete::generate(shell, &mut Cli::command(), "counterfoil", &mut script);
         return output::raw(&script);
     }
+    install_crypto();
     logging(&cli.globals);
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
@@ -128,6 +167,11 @@ pub fn main() -> ExitCode {
         Ok(output) => output.print(json),
         Err(error) => output::refuse(json, &error),
     }
+}
+
+/// One crypto library for everything that speaks TLS. Already installed = done.
+fn install_crypto() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 fn logging(globals: &Globals) {
@@ -159,6 +203,8 @@ async fn run(cli: Cli) -> Result<Output> {
         Command::Job(command) => job::run(&session, command).await,
         Command::Task(command) => task::run(&session, command).await,
         Command::Session(command) => session::run(&session, command).await,
+        Command::Serve(args) => serve::run(session, args).await,
+        Command::Bench(command) => bench::run(&session, command).await,
         Command::Completions { .. } => unreachable!("answered before the configuration is read"),
     }
 }

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use super::output::{Failure, table};
 use super::{Output, Session};
-use crate::wiring;
 
 /// Rows of a list.
 const MAX_LISTED: u32 = 200;
@@ -279,7 +278,7 @@ async fn rerun(
     let row = find(db, task).await?;
     let code = TaskCode::stored(row.text("task_code")?);
     let task_type = row.text("task_type")?;
-    let engine = wiring::engine(db, &session.config)?;
+    let engine = session.engine(db).await?;
     let kind = engine.kinds().find(|kind| kind.task_type == task_type);
     let Some(kind) = kind else {
         let message = format!("no handler of this build works on {task_type}");

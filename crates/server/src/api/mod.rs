@@ -1,0 +1,20 @@
+//! The HTTP side: one room per path prefix, and what they share about bodies and errors.
+
+pub mod problem;
+pub mod review;
+
+mod fields;
+
+use axum::http::StatusCode;
+use counterfoil_db::Db;
+
+/// Whether the database answers: what `/readyz` says.
+pub async fn ready(db: Db) -> (StatusCode, &'static str) {
+    match db.now().await {
+        Ok(_) => (StatusCode::OK, "ready\n"),
+        Err(_) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the database does not answer\n",
+        ),
+    }
+}

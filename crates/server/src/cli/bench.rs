@@ -1,0 +1,108 @@
+//! `counterfoil bench`.
+
+use anyhow::Result;
+use serde_json::json;
+
+use super::output::table;
+use super::{Output, Session};
+use crate::bench::{self, activate, tasks};
+
+/// What to measure. A scratch database is made beside the configured one and removed again.
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Command {
+    /// Accept → claim → fenced success, tasks a second, beside the same commits as plain SQL
+    Tasks {
+        /// Tasks for each number of workers
+        #[arg(long, default_value_t = 2000)]
+        rows: u64,
+        /// Numbers of concurrent workers
+        #[arg(long, value_delimiter = ',', default_value = "1,4,16")]
+        workers: Vec<u64>,
+    },
+    /// The whole of S04, beside the same final rows by plain set-based SQL
+    Activate {
+        /// Payable lines; several sizes show how time grows
+        #[arg(long, value_delimiter = ',', default_value = "100000")]
+        rows: Vec<u64>,
+    },
+}
+
+/// Rows of one benchmark at most.
+const MAX_ROWS: u64 = 5_000_000;
+
+pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
+    let url = session.config.database.clone();
+    match command {
+        Command::Tasks { rows, workers } => run_tasks(session, &url, rows, &workers).await,
+        Command::Activate { rows } => run_activate(session, &url, &rows).await,
+    }
+}
+
+fn check_rows(rows: u64) -> Result<()> {
+    anyhow::ensure!(
+        (1..=MAX_ROWS).contains(&rows),
+        "--rows must be from 1 to {MAX_ROWS}"
+    );
+    Ok(())
+}
+
+async fn run_tasks(session: &Session, url: &str, rows: u64, workers: &[u64]) -> Result<Output> {
+    check_rows(rows)?;
+    anyhow::ensure!(
+        workers.iter().all(|n| (1..=64).contains(n)),
+        "--workers: from 1 to 64 each"
+    );
+    let figures = tasks::run(&session.config, url, rows, workers).await?;
+    let a_second = |tasks: u64, took: std::time::Duration| {
+        u128::from(tasks) * 1_000_000 / took.as_micros().max(1)
+    };
+    let mut shown = Vec::new();
+    let mut json = Vec::new();
+    for f in &figures {
+        let (ours, floor) = (a_second(f.tasks, f.ours), a_second(f.tasks, f.floor));
+        let ratio = bench::ratio(f.ours, f.floor);
+        json.push(json!({
+            "workers": f.workers, "tasks": f.tasks, "tasksPerSecond": ours,
+            "floorPerSecond": floor, "ratio": ratio,
+        }));
+        shown.push(vec![
+            f.workers.to_string(),
+            ours.to_string(),
+            floor.to_string(),
+            ratio,
+        ]);
+    }
+    let header = ["WORKERS", "TASKS/S", "FLOOR/S", "TIME RATIO"];
+    Ok(Output::new(
+        json!({ "bench": "tasks", "figures": json }),
+        table(&header, &shown),
+    ))
+}
+
+async fn run_activate(session: &Session, url: &str, sizes: &[u64]) -> Result<Output> {
+    let mut shown = Vec::new();
+    let mut json = Vec::new();
+    for &rows in sizes {
+        check_rows(rows)?;
+        let f = activate::run(&session.config, url, rows).await?;
+        let ratio = bench::ratio(f.ours, f.floor);
+        let peak = bench::peak_memory_kib();
+        json.push(json!({
+            "rows": f.rows, "oursMs": u64::try_from(f.ours.as_millis())?,
+            "floorMs": u64::try_from(f.floor.as_millis())?, "ratio": ratio, "peakKib": peak,
+        }));
+        let ms = |took: std::time::Duration| took.as_millis().to_string();
+        shown.push(vec![
+            f.rows.to_string(),
+            ms(f.ours),
+            ms(f.floor),
+            ratio,
+            (peak / 1024).to_string(),
+        ]);
+    }
+    let header = ["ROWS", "S04 MS", "FLOOR MS", "RATIO", "PEAK MIB"];
+    Ok(Output::new(
+        json!({ "bench": "activate", "figures": json }),
+        table(&header, &shown),
+    ))
+}

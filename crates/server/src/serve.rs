@@ -1,0 +1,184 @@
+//! `counterfoil serve`: roles in one process, until it is asked to stop.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use axum::Router;
+use axum::routing::get;
+use counterfoil_db::Db;
+use counterfoil_task::{Engine, KickSettings, Kicker, Shutdown, ShutdownHandle};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use crate::config::Config;
+use crate::{api, scheduler, wiring};
+
+/// How long work may take to reach its next batch after a stop was asked. Then the process ends
+/// all the same: what was committed stands, what was not is done again.
+const MAX_DRAIN: Duration = Duration::from_secs(30);
+
+/// What a process does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Role {
+    /// The HTTP API
+    Api,
+    /// Works off kicks
+    Worker,
+    /// Runs rounds on their cron expressions
+    Scheduler,
+    /// The review centre
+    Review,
+}
+
+/// The default four.
+pub const DEFAULT_ROLES: [Role; 4] = [Role::Api, Role::Worker, Role::Scheduler, Role::Review];
+
+/// A running service.
+#[derive(Debug)]
+pub struct Service {
+    /// Where it listens.
+    pub address: std::net::SocketAddr,
+    handle: ShutdownHandle,
+    parts: JoinSet<()>,
+}
+
+impl Service {
+    /// Starts the roles on an open, migrated database.
+    pub async fn start(db: &Db, config: &Config, roles: &BTreeSet<Role>) -> Result<Service> {
+        check_migrated(db).await?;
+        let listener = TcpListener::bind(&config.server.listen)
+            .await
+            .with_context(|| format!("cannot listen on {}", config.server.listen))?;
+        let address = listener.local_addr()?;
+        let review_url = match config.review.url.as_str() {
+            "" => format!("http://{address}"),
+            url => url.to_owned(),
+        };
+        let (handle, shutdown) = Shutdown::new();
+        let mut parts = JoinSet::new();
+        let router = router(db, roles).await?;
+        let mut stop = shutdown.clone();
+        parts.spawn(async move {
+            let serving = axum::serve(listener, router)
+                .with_graceful_shutdown(async move { stop.asked().await });
+            if let Err(error) = serving.await {
+                tracing::error!(%error, "the HTTP server ended");
+            }
+        });
+        let engine = wiring::engine(db, &config.review, &review_url)?
+            .with_kicker(Kicker::pool(KickSettings::default()))
+            .with_shutdown(shutdown.clone());
+        start_work(&mut parts, Arc::new(engine), config, roles, &shutdown)?;
+        Ok(Service {
+            address,
+            handle,
+            parts,
+        })
+    }
+
+    /// Stops claiming, lets work reach its next batch, and ends.
+    pub async fn stop(mut self) {
+        self.handle.ask();
+        let drained = async { while self.parts.join_next().await.is_some() {} };
+        if tokio::time::timeout(MAX_DRAIN, drained).await.is_err() {
+            tracing::warn!("work did not reach its next batch in time; it will be taken over");
+        }
+    }
+}
+
+/// A review centre of this very process on a loopback port, for commands that run one round where
+/// none is configured. Payment still reaches it through the socket.
+#[derive(Debug)]
+pub struct OwnReviewCentre {
+    /// Where it listens.
+    pub url: String,
+    // Dropping it ends the server with the command.
+    _server: JoinSet<()>,
+}
+
+impl OwnReviewCentre {
+    /// Starts it on a free port.
+    pub async fn start(db: &Db) -> Result<OwnReviewCentre> {
+        counterfoil_review::configuration::install_default(db).await?;
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let router = api::review::review_router(db.clone());
+        let mut server = JoinSet::new();
+        server.spawn(async move {
+            if let Err(error) = axum::serve(listener, router).await {
+                tracing::error!(%error, "the command's review centre ended");
+            }
+        });
+        Ok(OwnReviewCentre {
+            url,
+            _server: server,
+        })
+    }
+}
+
+fn start_work(
+    parts: &mut JoinSet<()>,
+    engine: Arc<Engine>,
+    config: &Config,
+    roles: &BTreeSet<Role>,
+    shutdown: &Shutdown,
+) -> Result<()> {
+    if roles.contains(&Role::Worker) {
+        parts.spawn(engine.clone().serve_kicks(shutdown.clone()));
+        let db = engine.db().clone();
+        parts.spawn(counterfoil_task::listen(
+            engine.clone(),
+            db,
+            shutdown.clone(),
+        ));
+    }
+    if roles.contains(&Role::Scheduler) {
+        let jobs = scheduler::jobs(&engine, &config.scheduler)?;
+        parts.spawn(scheduler::run(engine, jobs, shutdown.clone()));
+    }
+    Ok(())
+}
+
+async fn check_migrated(db: &Db) -> Result<()> {
+    let applied = counterfoil_db::applied(db).await?;
+    let missing: Vec<u32> = wiring::migrations()
+        .iter()
+        .map(|step| step.number)
+        .filter(|number| !applied.contains(number))
+        .collect();
+    anyhow::ensure!(
+        missing.is_empty(),
+        "the database lacks the migrations {missing:?}; run `counterfoil migrate` first"
+    );
+    Ok(())
+}
+
+async fn router(db: &Db, roles: &BTreeSet<Role>) -> Result<Router> {
+    let mut router = Router::new().route("/healthz", get(|| async { "ok\n" }));
+    let ready = db.clone();
+    router = router.route("/readyz", get(move || api::ready(ready.clone())));
+    if roles.contains(&Role::Review) {
+        counterfoil_review::configuration::install_default(db).await?;
+        router = router.merge(api::review::review_router(db.clone()));
+    }
+    Ok(router)
+}
+
+/// Runs the roles until SIGTERM or SIGINT.
+pub async fn run(db: &Db, config: &Config, roles: &BTreeSet<Role>) -> Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let service = Service::start(db, config, roles).await?;
+    tracing::warn!(address = %service.address, ?roles, database = db.shown_url(), "serving");
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    tracing::warn!("stopping: no new claims, work is handed back at its next batch");
+    service.stop().await;
+    db.close().await;
+    Ok(())
+}
