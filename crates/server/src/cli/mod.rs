@@ -1,9 +1,12 @@
 //! Commands. One file a group; each answers an [`Output`] and never prints by itself.
 
 mod bench;
+mod bill;
 mod check;
 mod job;
 mod migrate;
+mod order;
+mod order_text;
 mod output;
 mod serve;
 mod session;
@@ -71,6 +74,11 @@ enum Command {
     /// Selection sessions
     #[command(subcommand)]
     Session(session::Command),
+    /// Payment orders: list, show, lines, timeline, diff, repair-publish
+    #[command(subcommand)]
+    Order(order::Command),
+    /// One bill: every version, lock and record of it; can it be paid again, and why not
+    Bill(bill::Args),
     /// Runs roles in this process until it is asked to stop
     Serve(serve::Args),
     /// Measures this build beside the database's own floor
@@ -203,6 +211,8 @@ async fn run(cli: Cli) -> Result<Output> {
         Command::Job(command) => job::run(&session, command).await,
         Command::Task(command) => task::run(&session, command).await,
         Command::Session(command) => session::run(&session, command).await,
+        Command::Order(command) => order::run(&session, command).await,
+        Command::Bill(args) => bill::run(&session, &args).await,
         Command::Serve(args) => serve::run(session, args).await,
         Command::Bench(command) => bench::run(&session, command).await,
         Command::Completions { .. } => unreachable!("answered before the configuration is read"),
