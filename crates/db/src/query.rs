@@ -198,9 +198,9 @@ impl Translation<'_> {
     }
 
     fn parameter<'t>(&mut self, rest: &'t str) -> Result<&'t str> {
-        if rest.starts_with("::") {
+        if let Some(after) = rest.strip_prefix("::") {
             self.sql.push_str("::");
-            return Ok(&rest[2..]);
+            return Ok(after);
         }
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let end = rest[1..]
