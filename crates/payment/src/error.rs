@@ -1,7 +1,7 @@
 //! Errors of payment operations: a stable code, a public message, a private cause.
 
 use counterfoil_db::{Error as DbError, Transient};
-use counterfoil_protocol::{OrderId, SessionId, VersionId};
+use counterfoil_protocol::{BillMonth, OrderId, SessionId, VersionId};
 use counterfoil_task::{TaskError, WorkError};
 use thiserror::Error;
 
@@ -16,6 +16,25 @@ pub enum PaymentError {
     /// No live order has this id.
     #[error("there is no payment order {0}")]
     OrderNotFound(OrderId),
+    /// No live order has what was typed as its id or number.
+    #[error("order: there is no payment order {0}; write its id or its number")]
+    NoSuchOrder(String),
+    /// No record, line or lock knows this bill.
+    #[error("station, month: nothing is on record of station {station} in {month}")]
+    BillNotFound {
+        /// The station.
+        station: String,
+        /// The month.
+        month: BillMonth,
+    },
+    /// An operator's repair of a publish record does not apply.
+    #[error("order {order}: {why}")]
+    RepairRefused {
+        /// The order.
+        order: OrderId,
+        /// What stands against it.
+        why: String,
+    },
     /// No live version record has this id.
     #[error("there is no order version record {0}")]
     VersionNotFound(VersionId),
@@ -69,7 +88,9 @@ impl PaymentError {
     pub fn code(&self) -> &'static str {
         match self {
             PaymentError::SessionNotFound(_) => "session-not-found",
-            PaymentError::OrderNotFound(_) => "order-not-found",
+            PaymentError::OrderNotFound(_) | PaymentError::NoSuchOrder(_) => "order-not-found",
+            PaymentError::BillNotFound { .. } => "bill-not-found",
+            PaymentError::RepairRefused { .. } => "publish-repair-refused",
             PaymentError::VersionNotFound(_) => "version-not-found",
             PaymentError::SessionState { .. } => "session-state",
             PaymentError::OrderState { .. } => "order-state",

@@ -9,6 +9,8 @@ pub mod kinds;
 pub mod lock_activation;
 pub mod lock_release;
 pub mod order_cancel;
+pub mod order_view;
+pub mod publish_repair;
 pub mod rules;
 pub mod session;
 pub mod states;

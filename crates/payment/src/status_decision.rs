@@ -138,9 +138,18 @@ pub fn decide(facts: &Facts) -> Decision {
 
 /// What paying in full means: the lesser rent, and where a rent is unknown the intended one.
 fn due(facts: &Facts) -> Option<Fen> {
-    match (facts.actual_rent, facts.contract_rent) {
+    rent_due(facts.actual_rent, facts.contract_rent, facts.pre_rent)
+}
+
+/// The lesser of actual and contract rent; where either is unknown, the intended one.
+pub(crate) fn rent_due(
+    actual: Option<Fen>,
+    contract: Option<Fen>,
+    intended: Option<Fen>,
+) -> Option<Fen> {
+    match (actual, contract) {
         (Some(actual), Some(contract)) => Some(actual.min(contract)),
-        _ => facts.pre_rent,
+        _ => intended,
     }
 }
 

@@ -3,4 +3,6 @@
 mod behaviour {
     mod crash;
     mod journey;
+    mod order_view;
+    mod publish_repair;
 }

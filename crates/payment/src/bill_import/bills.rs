@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use counterfoil_db::{Db, Read, Tx, sql, transact};
 
-use super::bill_facts::known_ids;
 use super::bill_plan::{BillPlan, Step, decide};
 use super::bill_row::{BillRow, column};
 use super::gather::{Gathered, Refusals, gather};
@@ -110,36 +109,21 @@ fn chunks(rows: &[BillRow]) -> impl Iterator<Item = &[BillRow]> {
         .flat_map(|month| month.chunks(ROWS_A_CHUNK))
 }
 
-/// Companies and partners must be there, months must be open.
+/// Months must be open. Companies and partners may arrive later: rows come in any order, and S05
+/// says whose managers are missing.
 async fn check_references(
     tx: &Tx,
     gathered: &Gathered<BillRow>,
     refusals: &mut Refusals,
 ) -> Result<(), PaymentError> {
-    let companies = "SELECT id FROM sys_project_company WHERE id IN :ids AND deleted = 0";
-    let companies = known_ids(tx, companies, gathered.rows.iter().map(|row| row.company)).await?;
-    let partners = "SELECT id FROM sys_partner WHERE id IN :ids AND deleted = 0";
-    let partners = known_ids(tx, partners, gathered.rows.iter().map(|row| row.partner)).await?;
     let closed = sql!("SELECT bill_yearmonth FROM month_close WHERE deleted = 0");
     let closed = tx.rows(closed).await?;
     let closed = closed.iter().map(|row| row.text("bill_yearmonth"));
     let closed: HashSet<String> = closed.collect::<Result<_, _>>()?;
-    let header = &gathered.header;
     for row in &gathered.rows {
-        if !companies.contains(&row.company) {
-            let why = format!(
-                "{} is no project company; import companies first",
-                row.company
-            );
-            refusals.refuse(header, row.line, column::COMPANY, why);
-        }
-        if !partners.contains(&row.partner) {
-            let why = format!("{} is no partner; import partners first", row.partner);
-            refusals.refuse(header, row.line, column::PARTNER, why);
-        }
         if closed.contains(row.month.as_str()) {
             let why = format!("{} is closed", row.month);
-            refusals.refuse(header, row.line, column::MONTH, why);
+            refusals.refuse(&gathered.header, row.line, column::MONTH, why);
         }
     }
     Ok(())

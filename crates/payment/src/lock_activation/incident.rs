@@ -10,6 +10,9 @@ use crate::lock_release::{self, Reason};
 use crate::submit_batch::SUBMIT_BATCH;
 use crate::version::{PUBLISHED_INCIDENT, VersionContext};
 
+/// What the trace says of an incident: `result` is too short for the session's mark.
+const INCIDENT_RESULT: &str = "PUBLISHED_INCIDENT";
+
 /// How S04 goes on after its first transaction.
 pub(super) enum Entry {
     /// It is over.
@@ -80,14 +83,14 @@ async fn record(tx: &mut Fenced<'_>, context: &VersionContext) -> Result<(), Wor
     ))
     .await?;
     let detail = serde_json::json!({
-        "pointer": context.pointer, "targetDataVersion": context.target_data,
+        "reason": PUBLISHED_INCIDENT, "pointer": context.pointer, "targetDataVersion": context.target_data,
         "versionBuildStatus": context.build_status,
         "sessionCreator": context.session_creator, "orderCreator": context.order_creator,
     });
     let subject = context.subject();
     tx.trace(
         Action::Incident,
-        PUBLISHED_INCIDENT,
+        INCIDENT_RESULT,
         Some(detail.to_string()),
         &subject,
     )

@@ -22,6 +22,8 @@ CREATE TABLE IF NOT EXISTS fi_resident_income_payment_order (
 ) {table_options};
 CREATE UNIQUE INDEX IF NOT EXISTS uk_order_no ON fi_resident_income_payment_order (order_no);
 CREATE INDEX IF NOT EXISTS ix_order_status ON fi_resident_income_payment_order (status, id);
+CREATE INDEX IF NOT EXISTS ix_order_creator
+  ON fi_resident_income_payment_order (create_user_id, id);
 CREATE TABLE IF NOT EXISTS fi_resident_income_payment_order_version (
   id {id},
   payment_order_id BIGINT NOT NULL DEFAULT 0,

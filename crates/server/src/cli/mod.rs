@@ -1,12 +1,21 @@
 //! Commands. One file a group; each answers an [`Output`] and never prints by itself.
 
 mod bench;
+mod bill;
+mod cancel;
 mod check;
+mod demo;
+mod doctor;
+mod import;
 mod job;
 mod migrate;
+mod order;
+mod order_text;
 mod output;
+mod review;
 mod serve;
 mod session;
+mod session_text;
 mod task;
 
 use std::path::PathBuf;
@@ -60,6 +69,16 @@ pub struct Globals {
 enum Command {
     /// Brings the database's tables up to date
     Migrate,
+    /// Runs the main job on an embedded database and proves its end
+    Demo(demo::Args),
+    /// Looks at configuration, connections, clock and migrations
+    Doctor,
+    /// Imports bills, accounts, partners or project companies from CSV or XLSX
+    #[command(subcommand)]
+    Import(import::Command),
+    /// Reviews: what waits, approve, reject
+    #[command(subcommand)]
+    Review(review::Command),
     /// Checks the invariant rules; exits 1 if one is broken
     Check(check::Args),
     /// Handlers: list them, or run one round of one
@@ -71,6 +90,11 @@ enum Command {
     /// Selection sessions
     #[command(subcommand)]
     Session(session::Command),
+    /// Payment orders: list, show, lines, timeline, diff, repair-publish
+    #[command(subcommand)]
+    Order(order::Command),
+    /// One bill: every version, lock and record of it; can it be paid again, and why not
+    Bill(bill::Args),
     /// Runs roles in this process until it is asked to stop
     Serve(serve::Args),
     /// Measures this build beside the database's own floor
@@ -199,10 +223,16 @@ async fn run(cli: Cli) -> Result<Output> {
     };
     match cli.command {
         Command::Migrate => migrate::run(&session).await,
+        Command::Demo(args) => demo::run(&session, args).await,
+        Command::Doctor => doctor::run(&session).await,
+        Command::Import(command) => import::run(&session, command).await,
+        Command::Review(command) => review::run(&session, command).await,
         Command::Check(args) => check::run(&session, &args).await,
         Command::Job(command) => job::run(&session, command).await,
         Command::Task(command) => task::run(&session, command).await,
         Command::Session(command) => session::run(&session, command).await,
+        Command::Order(command) => order::run(&session, command).await,
+        Command::Bill(args) => bill::run(&session, &args).await,
         Command::Serve(args) => serve::run(session, args).await,
         Command::Bench(command) => bench::run(&session, command).await,
         Command::Completions { .. } => unreachable!("answered before the configuration is read"),

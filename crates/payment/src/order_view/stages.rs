@@ -1,0 +1,454 @@
+//! The state of every stage an order goes through, in order. Pure.
+
+use counterfoil_db::Instant;
+use serde::Serialize;
+
+use super::facts::{BatchFacts, OrderFacts, TaskFacts, VersionRow};
+use super::shown::at;
+use super::standing::{Standing, standing};
+
+/// How a stage looks. The same words everywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StageState {
+    /// Done, with evidence.
+    Done,
+    /// Somebody is at work on it now.
+    Running,
+    /// It goes on by itself once what it waits for has come.
+    Waiting,
+    /// It does not go on by itself.
+    Trouble,
+    /// The facts contradict each other, or nothing is on record.
+    Unknown,
+    /// Its turn has not come.
+    NotYet,
+}
+
+/// One stage.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Stage {
+    /// A stable key.
+    pub stage: &'static str,
+    /// Its name for people.
+    pub name: &'static str,
+    /// How it looks.
+    pub state: StageState,
+    /// Why it looks so, in a sentence.
+    pub why: String,
+    /// What it waits for.
+    pub blocker: Option<String>,
+    /// The worker that has it.
+    pub owner: Option<String>,
+    /// When that worker's lease ends.
+    pub lease_until: Option<Instant>,
+    /// When it is tried again at the earliest.
+    pub next_try: Option<Instant>,
+    /// Counted failures.
+    pub retry_count: Option<i64>,
+    /// Failures at most.
+    pub max_retry_count: Option<i64>,
+    /// Its task.
+    pub task_code: Option<String>,
+    /// Its batch's status.
+    pub batch_status: Option<String>,
+    /// The last item or lock committed.
+    pub cursor: Option<i64>,
+    /// How many are.
+    pub processed_count: Option<i64>,
+}
+
+impl Stage {
+    fn new(stage: &'static str, name: &'static str, state: StageState, why: String) -> Stage {
+        Stage {
+            stage,
+            name,
+            state,
+            why,
+            blocker: None,
+            owner: None,
+            lease_until: None,
+            next_try: None,
+            retry_count: None,
+            max_retry_count: None,
+            task_code: None,
+            batch_status: None,
+            cursor: None,
+            processed_count: None,
+        }
+    }
+
+    fn blocked_by(mut self, blocker: impl Into<String>) -> Stage {
+        self.blocker = Some(blocker.into());
+        self
+    }
+
+    /// What the task and its batch tell of themselves, whatever the state.
+    fn with_work(mut self, task: Option<&TaskFacts>, batch: Option<&BatchFacts>) -> Stage {
+        if let Some(task) = task {
+            self.retry_count = Some(task.retries);
+            self.max_retry_count = Some(task.max_retries);
+            self.task_code = Some(task.code.to_string());
+            if !task.status.is_final() {
+                self.next_try = task.due;
+            }
+        }
+        if let Some(batch) = batch {
+            self.batch_status = Some(batch.status.clone());
+            self.cursor = Some(batch.cursor);
+            self.processed_count = Some(batch.processed_count);
+            self.lease_until = batch.lease_until;
+            if batch.status == "RUNNING" {
+                self.owner.clone_from(&batch.worker);
+            }
+        }
+        self
+    }
+}
+
+/// A stage that stands where its task stands.
+fn of_task(
+    stage: &'static str,
+    name: &'static str,
+    task: Option<&TaskFacts>,
+    batch: Option<&BatchFacts>,
+    now: Instant,
+) -> Stage {
+    let standing = standing(task, batch, now);
+    let why = format!("{name} {}", standing.why(task));
+    let (state, blocker) = match &standing {
+        Standing::Missing => (StageState::Trouble, Some("there is no task")),
+        Standing::Due => (StageState::Waiting, Some("the next round")),
+        Standing::BackedOff { .. } => (StageState::Waiting, Some("its next try")),
+        Standing::LeaseHeld { .. } => (StageState::Waiting, Some("another worker's lease")),
+        Standing::Live { .. } => (StageState::Running, None),
+        Standing::Stale { .. } => (StageState::Waiting, Some("a round that takes it over")),
+        Standing::Parked | Standing::Exhausted => (StageState::Trouble, Some("a person")),
+        Standing::Cancelled => (StageState::Trouble, Some("its task was cancelled")),
+        Standing::Done => (StageState::Done, None),
+    };
+    let mut made = Stage::new(stage, name, state, why).with_work(task, batch);
+    made.blocker = blocker.map(str::to_owned);
+    if let Standing::Stale { until: Some(until) } = standing {
+        made.next_try = Some(until);
+    }
+    made
+}
+
+pub(super) const S03: &str = "S03 build";
+pub(super) const S04: &str = "S04 lock activation";
+pub(super) const S05: &str = "S05 audit plan";
+pub(super) const S06: &str = "S06 lock release";
+
+/// Every stage, first to last. S06 stands where it came in, if it did.
+pub fn stages(facts: &OrderFacts) -> Vec<Stage> {
+    let mut all = vec![
+        submitted(facts),
+        build(facts),
+        published(facts),
+        activation(facts),
+        audit_plan(facts),
+        review(facts),
+    ];
+    all.extend(after_review(facts));
+    if facts.order.status == 90 {
+        all.iter_mut().for_each(give_up);
+    }
+    if let Some(task) = &facts.tasks.release {
+        all.push(of_task("lock_release", S06, Some(task), None, facts.now));
+    }
+    all
+}
+
+/// A cancelled order's open stages will never come, and none of them is in trouble for that.
+fn give_up(stage: &mut Stage) {
+    if stage.state != StageState::Done {
+        let why = "the order was cancelled before this was done".to_owned();
+        *stage = Stage::new(stage.stage, stage.name, StageState::NotYet, why);
+    }
+}
+
+fn not_yet(stage: &'static str, name: &'static str, after: &str) -> Stage {
+    Stage::new(
+        stage,
+        name,
+        StageState::NotYet,
+        format!("comes after {after}"),
+    )
+}
+
+pub(super) fn submitted(facts: &OrderFacts) -> Stage {
+    let (key, name) = ("submitted", "submission");
+    let Some(version) = &facts.version else {
+        let why = "nothing was submitted".into();
+        return Stage::new(key, name, StageState::NotYet, why);
+    };
+    let why = format!(
+        "data version {} was submitted at {} by session {}, attempt {}",
+        version.target_data,
+        at(version.create_time),
+        version.session_id,
+        version.submit_attempt
+    );
+    Stage::new(key, name, StageState::Done, why)
+}
+
+pub(super) fn build(facts: &OrderFacts) -> Stage {
+    let key = "build";
+    let Some(version) = &facts.version else {
+        return not_yet(key, S03, "submission");
+    };
+    let (task, batch) = (facts.tasks.build.as_ref(), facts.build_batch.as_ref());
+    if facts.is_pointed_to() || facts.says_published() {
+        let lines = batch.map_or(0, |batch| batch.processed_count);
+        let why = format!("{S03} is done: {lines} items built");
+        return Stage::new(key, S03, StageState::Done, why).with_work(task, batch);
+    }
+    if version.build_status == "BUILD_FAILED" {
+        let why = format!("the submission failed: {}", failure(version));
+        let blocked = match facts.conflicts.total {
+            0 => "the failed submission".to_owned(),
+            n => format!("{n} bills held by other orders"),
+        };
+        return Stage::new(key, S03, StageState::Trouble, why)
+            .with_work(task, batch)
+            .blocked_by(blocked);
+    }
+    let stage = of_task(key, S03, task, batch, facts.now);
+    if stage.state != StageState::Done {
+        return stage;
+    }
+    let why = format!(
+        "{S03} is SUCCESS, but the version says {}",
+        version.build_status
+    );
+    Stage::new(key, S03, StageState::Unknown, why).with_work(task, batch)
+}
+
+/// Why a version failed, in words.
+pub(super) fn failure(version: &VersionRow) -> String {
+    let message = version.error_message.clone().or(version.error_code.clone());
+    message.unwrap_or_else(|| "no reason is on record".into())
+}
+
+pub(super) fn published(facts: &OrderFacts) -> Stage {
+    let (key, name) = ("published", "publication");
+    let Some(version) = &facts.version else {
+        return not_yet(key, name, S03);
+    };
+    let data = version.target_data;
+    let when = version
+        .publish_time
+        .map_or_else(String::new, |time| format!(" at {}", at(time)));
+    let (state, why) = match (facts.is_pointed_to(), facts.says_published()) {
+        (true, true) => (
+            StageState::Done,
+            format!("data version {data} was published{when}"),
+        ),
+        (true, false) => (
+            StageState::Trouble,
+            format!(
+                "publish incident: the order points to data version {data}, whose record says {}",
+                version.build_status
+            ),
+        ),
+        (false, true) if facts.order.published_data_version > data => (
+            StageState::Done,
+            format!(
+                "data version {data} was published{when}; the order moved on to {}",
+                facts.order.published_data_version
+            ),
+        ),
+        (false, true) => (
+            StageState::Trouble,
+            format!(
+                "publish incident: data version {data} says PUBLISHED, but the order points to {}",
+                facts.order.published_data_version
+            ),
+        ),
+        (false, false) => return not_yet(key, name, S03),
+    };
+    let stage = Stage::new(key, name, state, why);
+    if state == StageState::Trouble {
+        return stage.blocked_by("the publish record");
+    }
+    stage
+}
+
+pub(super) fn activation(facts: &OrderFacts) -> Stage {
+    let key = "lock_activation";
+    if !facts.is_pointed_to() && !facts.says_published() {
+        return not_yet(key, S04, "publication");
+    }
+    let (task, batch) = (facts.tasks.activation.as_ref(), facts.lock_batch.as_ref());
+    let standing = standing(task, batch, facts.now);
+    let completed = facts.session_is("COMPLETED");
+    let is_done = batch.is_some_and(|batch| batch.status == "DONE");
+    match (standing, completed) {
+        (Standing::Done, true) | (Standing::Missing, true) if is_done => {
+            let why = format!(
+                "{S04} is done: {} locks are ACTIVE, the session is COMPLETED",
+                facts.locks.active
+            );
+            Stage::new(key, S04, StageState::Done, why).with_work(task, batch)
+        }
+        (Standing::Done, _) | (Standing::Missing, true) => {
+            let session = facts.session.as_ref();
+            let why = format!(
+                "{S04} {}, but the session is {} and the batch {}",
+                if task.is_some() {
+                    "is SUCCESS"
+                } else {
+                    "has no task"
+                },
+                session.map_or("missing", |session| session.status.as_str()),
+                batch.map_or("missing", |batch| batch.status.as_str()),
+            );
+            Stage::new(key, S04, StageState::Unknown, why).with_work(task, batch)
+        }
+        _ => of_task(key, S04, task, batch, facts.now),
+    }
+}
+
+pub(super) fn audit_plan(facts: &OrderFacts) -> Stage {
+    let key = "audit_plan";
+    if !facts.session_is("COMPLETED") {
+        return not_yet(key, S05, S04);
+    }
+    let task = facts.tasks.audit_plan.as_ref();
+    let created = facts
+        .version
+        .as_ref()
+        .and_then(|version| version.audit_plan_status.as_deref())
+        == Some("CREATED");
+    if created {
+        let plan = facts
+            .order
+            .review_plan_id
+            .map_or_else(String::new, |plan| format!(" {plan}"));
+        let why = format!("{S05}{plan} is CREATED");
+        return Stage::new(key, S05, StageState::Done, why).with_work(task, None);
+    }
+    let stage = of_task(key, S05, task, None, facts.now);
+    match stage.state {
+        StageState::Done => {
+            let why = format!("{S05} is SUCCESS, but the version has no created plan");
+            Stage::new(key, S05, StageState::Unknown, why).with_work(task, None)
+        }
+        StageState::Waiting | StageState::Trouble if !facts.says_published() => {
+            stage.blocked_by("the publish record")
+        }
+        _ => stage,
+    }
+}
+
+pub(super) fn review(facts: &OrderFacts) -> Stage {
+    let (key, name) = ("review", "review");
+    let when = facts.order.review_finish_time;
+    let when = when.map_or_else(String::new, |time| format!(" at {}", at(time)));
+    let done = |why: String| Stage::new(key, name, StageState::Done, why);
+    match facts.order.status {
+        40 | 50 | 55 => return done(format!("approved{when}")),
+        30 if facts.is_pointed_to() => return done(format!("rejected{when}")),
+        _ => {}
+    }
+    if audit_plan(facts).state != StageState::Done {
+        return not_yet(key, name, S05);
+    }
+    let Some(approval) = &facts.approval else {
+        let why = "the audit plan is CREATED, but it has no approval instance".into();
+        return Stage::new(key, name, StageState::Unknown, why);
+    };
+    let plan = approval.review_plan_id;
+    if approval.status == "IN_REVIEW" {
+        let why = format!("plan {plan} waits for its reviewers");
+        return Stage::new(key, name, StageState::Waiting, why)
+            .blocked_by(format!("the reviewers of plan {plan}"));
+    }
+    done(format!(
+        "plan {plan} is {}; the order does not say so yet",
+        approval.status
+    ))
+}
+
+/// What comes after the review: told by the order's own columns; a stage that keeps no record here
+/// is never called done.
+fn after_review(facts: &OrderFacts) -> Vec<Stage> {
+    let order = &facts.order;
+    let is_effective = matches!(order.status, 40 | 50 | 55);
+    let decided = facts
+        .approval
+        .as_ref()
+        .is_some_and(|approval| approval.status != "IN_REVIEW");
+    let effective = format!("the order is {}", order.status_name);
+    let settled = is_effective || (order.status == 30 && facts.is_pointed_to());
+    let callback = if settled {
+        Stage::new(
+            "review_callback",
+            "S07 review callback",
+            StageState::Done,
+            effective.clone(),
+        )
+    } else if decided && order.status == 20 {
+        let why = "the decision has not reached the order yet".into();
+        Stage::new(
+            "review_callback",
+            "S07 review callback",
+            StageState::Waiting,
+            why,
+        )
+        .blocked_by("the review callback")
+    } else {
+        not_yet("review_callback", "S07 review callback", "review")
+    };
+    let main = if is_effective {
+        Stage::new(
+            "main_business",
+            "S08 main business",
+            StageState::Done,
+            effective,
+        )
+    } else {
+        not_yet("main_business", "S08 main business", "the review callback")
+    };
+    let mut all = vec![callback, main];
+    for (key, name) in [
+        ("status_refresh", "S12 status refresh"),
+        ("bill_snapshot", "S13 bill snapshots"),
+        ("side_effects", "S09 side effects"),
+    ] {
+        all.push(if is_effective {
+            let why = "nothing about it is on record".into();
+            Stage::new(key, name, StageState::Unknown, why)
+        } else {
+            not_yet(key, name, "main business")
+        });
+    }
+    all.push(payment(facts));
+    all
+}
+
+fn payment(facts: &OrderFacts) -> Stage {
+    let (key, name) = ("payment", "payment");
+    let push = facts.order.push_status.as_deref();
+    let (state, why) = match (facts.order.status, push) {
+        (50, _) => (StageState::Done, "every payable line is paid".to_owned()),
+        (55, _) => (StageState::Done, "there is nothing to pay".to_owned()),
+        (40, Some("PUSHING")) => (StageState::Running, "payments are being pushed".to_owned()),
+        (40, Some("PUSHED")) => {
+            let why = "everything is pushed; the results are not in yet".to_owned();
+            return Stage::new(key, name, StageState::Waiting, why)
+                .blocked_by("the payer's results");
+        }
+        (40, Some(push @ ("PUSH_PARTIAL" | "PUSH_FAILED"))) => {
+            (StageState::Trouble, format!("the push ended {push}"))
+        }
+        (40, _) => (StageState::NotYet, "nothing was pushed".to_owned()),
+        _ => return not_yet(key, name, "main business"),
+    };
+    Stage::new(key, name, state, why)
+}
+
+#[cfg(test)]
+mod tests;
