@@ -68,7 +68,7 @@ fn crash(side: Side) -> FaultPlan {
 }
 
 on_every_database! {
-    async fn one_row_makes_the_ledger_row_the_bills_it_has_amounts_for_and_the_account(app: TestApp) {
+    async fn one_row_makes_the_ledger_row_the_bills_and_the_account(app: TestApp) {
         let db = app.db.clone();
         references(&db).await;
         execute(&db, "INSERT INTO fi_customer_account_partner (id, partner_id, account_no)
