@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::facts::{OrderFacts, TaskFacts};
-use super::shown::at;
+use super::shown::{at, count};
 use super::stages::{self, Stage, StageState};
 use super::standing::{Standing, standing};
 use crate::kinds::{AUDIT_PLAN_CREATE, LOCK_ACTIVATE, LOCK_RELEASE, SUBMIT_BUILD};
@@ -139,7 +139,8 @@ fn cancelled(facts: &OrderFacts) -> (String, Vec<Step>) {
     let standing = standing(task, None, facts.now);
     let why = standing.why(task);
     let sentence = format!(
-        "was cancelled and still holds {held} bills: {} {why}",
+        "was cancelled and still holds {}: {} {why}",
+        count(held, "bill"),
         stages::S06
     );
     (sentence, work_steps(&standing, task, LOCK_RELEASE.handler))
@@ -214,7 +215,8 @@ fn failed_submission(facts: &OrderFacts) -> (String, Vec<Step>) {
                 .collect();
             let more = if n > MAX_NAMED as i64 { "; …" } else { "" };
             format!(
-                "{n} bills are held by other orders: {}{more}",
+                "other orders hold {}: {}{more}",
+                count(n, "bill"),
                 named.join("; ")
             )
         }

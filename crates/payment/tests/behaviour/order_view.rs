@@ -220,7 +220,7 @@ on_every_database! {
             "S04 lock activation ACCEPT: PENDING",
             "S03 build is SUCCESS",
             "S05 audit plan ACCEPT: PENDING",
-            "2 locks are ACTIVE",
+            "2 locks ACTIVE",
             "S05 audit plan is PENDING",
             "S04 lock activation is SUCCESS",
             "plan 9 opened",
