@@ -78,6 +78,7 @@ enum Source {
 enum Parameter {
     One(Value),
     List(Vec<Value>),
+    Rows(Vec<Vec<Value>>),
 }
 
 impl Query {
@@ -113,6 +114,14 @@ impl Query {
     ) -> Query {
         let values = values.into_iter().map(Bind::bind).collect();
         self.parameters.push((name, Parameter::List(values)));
+        self
+    }
+
+    /// Binds whole rows, for `VALUES :name`. The caller bounds their number: a statement takes
+    /// 32 766 values on SQLite and 65 535 on the other two.
+    #[must_use]
+    pub fn bind_rows(mut self, name: &'static str, rows: Vec<Vec<Value>>) -> Query {
+        self.parameters.push((name, Parameter::Rows(rows)));
         self
     }
 
@@ -206,6 +215,7 @@ impl Translation<'_> {
         match found {
             Some((_, Parameter::One(value))) => self.push(value),
             Some((_, Parameter::List(values))) => self.push_list(values),
+            Some((_, Parameter::Rows(rows))) => self.push_rows(rows),
             None => return Err(self.broken(&format!("the unbound parameter :{name}"))),
         }
         Ok(&rest[end..])
@@ -235,6 +245,15 @@ impl Translation<'_> {
             self.push(value);
         }
         self.sql.push(')');
+    }
+
+    fn push_rows(&mut self, rows: &[Vec<Value>]) {
+        for (at, row) in rows.iter().enumerate() {
+            if at > 0 {
+                self.sql.push_str(", ");
+            }
+            self.push_list(row);
+        }
     }
 
     fn broken(&self, what: &str) -> Error {
@@ -283,6 +302,17 @@ mod tests {
         assert_eq!(text(&query, Dialect::Postgres), "… IN ($1, $2)");
         let none = Query::new("… IN :ids").bind_list("ids", Vec::<i64>::new());
         assert_eq!(text(&none, Dialect::MariaDb), "… IN (NULL)");
+    }
+
+    #[test]
+    fn rows_become_one_parenthesis_a_row() {
+        let row = |a: i64, b: &str| vec![a.bind(), b.bind()];
+        let rows = vec![row(1, "x"), row(2, "y")];
+        let query = Query::new("INSERT INTO t (a, b) VALUES :rows").bind_rows("rows", rows);
+        assert_eq!(
+            text(&query, Dialect::Postgres),
+            "INSERT INTO t (a, b) VALUES ($1, $2), ($3, $4)"
+        );
     }
 
     #[test]

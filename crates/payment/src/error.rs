@@ -5,6 +5,8 @@ use counterfoil_protocol::{BillMonth, OrderId, SessionId, VersionId};
 use counterfoil_task::{TaskError, WorkError};
 use thiserror::Error;
 
+use crate::bill_import::RowFaults;
+
 /// Why a payment operation was refused or failed.
 #[derive(Debug, Error)]
 pub enum PaymentError {
@@ -67,6 +69,9 @@ pub enum PaymentError {
         /// What is wrong.
         why: String,
     },
+    /// Rows of a file are wrong; nothing of it was imported.
+    #[error("nothing was imported: {0}")]
+    RowsRefused(RowFaults),
     /// Somebody else moved the row meanwhile; nothing was written.
     #[error("{0} was changed by somebody else meanwhile; look at it again")]
     Conflict(String),
@@ -91,6 +96,7 @@ impl PaymentError {
             PaymentError::OrderState { .. } => "order-state",
             PaymentError::Forbidden(_) => "forbidden",
             PaymentError::Invalid { .. } => "invalid-input",
+            PaymentError::RowsRefused(_) => "rows-refused",
             PaymentError::Conflict(_) => "changed-meanwhile",
             PaymentError::Task(_) | PaymentError::Db(_) => "database-error",
         }

@@ -4,6 +4,7 @@
 //! over plain data), write conditionally. Source: `shared/spec/payment-flow.md` and seed 001.
 
 pub mod audit_plan;
+pub mod bill_import;
 pub mod kinds;
 pub mod lock_activation;
 pub mod lock_release;
@@ -17,6 +18,7 @@ pub mod status_decision;
 pub mod submit_build;
 
 mod error;
+mod row_batch;
 mod submit_batch;
 mod version;
 
@@ -42,5 +44,10 @@ pub const MIGRATIONS: &[counterfoil_db::Migration] = &[
         number: 203,
         name: "business tables",
         ddl: include_str!("schema/0203_business.sql"),
+    },
+    counterfoil_db::Migration {
+        number: 211,
+        name: "bill import",
+        ddl: include_str!("schema/0211_bill_import.sql"),
     },
 ];

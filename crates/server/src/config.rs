@@ -8,6 +8,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use counterfoil_db::{Clock, FaultPlan, Faults, Instant, Settings};
+use counterfoil_payment::session::qualify::Tolerance;
+use counterfoil_protocol::Fen;
 use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 use serde::{Deserialize, Serialize};
@@ -29,6 +31,38 @@ pub struct Config {
     pub review: ReviewConfig,
     /// The built-in cron.
     pub scheduler: SchedulerConfig,
+    /// When a rent counts as abnormal.
+    pub qualification: QualificationConfig,
+}
+
+/// When a rent counts as abnormal: further from the contract than either limit allows.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct QualificationConfig {
+    /// In fen.
+    pub rent_tolerance_fen: i64,
+    /// In hundredths of the contract rent.
+    pub rent_tolerance_percent: u32,
+}
+
+impl Default for QualificationConfig {
+    fn default() -> QualificationConfig {
+        let Tolerance { least, percent } = Tolerance::default();
+        QualificationConfig {
+            rent_tolerance_fen: least.0,
+            rent_tolerance_percent: percent,
+        }
+    }
+}
+
+impl QualificationConfig {
+    /// As the domain takes it.
+    pub fn tolerance(&self) -> Tolerance {
+        Tolerance {
+            least: Fen(self.rent_tolerance_fen),
+            percent: self.rent_tolerance_percent,
+        }
+    }
 }
 
 /// The built-in cron.
@@ -67,6 +101,7 @@ impl Default for Config {
             server: ServerConfig::default(),
             review: ReviewConfig::default(),
             scheduler: SchedulerConfig::default(),
+            qualification: QualificationConfig::default(),
         }
     }
 }

@@ -4,6 +4,8 @@ pub mod api;
 pub mod bench;
 pub mod cli;
 pub mod config;
+pub mod files;
+pub mod sample;
 pub mod scheduler;
 pub mod serve;
 pub mod wiring;

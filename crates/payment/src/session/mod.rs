@@ -1,5 +1,11 @@
-//! Selection sessions (选单会话): opened, edited, submitted.
+//! Selection sessions (选单会话): opened, filled, judged, shown, submitted.
 
+pub mod add;
+mod candidate;
+pub mod edit;
+pub mod open;
+pub mod qualify;
+pub mod show;
 mod submit;
 
 pub(crate) use submit::check_revisable;

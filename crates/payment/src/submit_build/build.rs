@@ -153,7 +153,7 @@ macro_rules! lines_to_lock {
          WHERE l.payment_order_id = :order AND l.data_version = :data AND l.submit_round = :round
            AND l.line_type = 10 AND l.deleted = 0 AND l.id > :before
            AND NOT EXISTS (SELECT 1 FROM fi_resident_income_payment_bill_lock k
-             WHERE k.order_bill_id = l.source_order_bill_id AND k.payment_order_id = :order
+             WHERE k.order_bill_id = l.source_order_bill_id AND k.payment_order_id + 0 = :order
                AND k.data_version = :source_data AND k.submit_round = :source_round
                AND k.lock_status = 'ACTIVE')"
     };

@@ -2,14 +2,19 @@
 
 mod bench;
 mod bill;
+mod cancel;
 mod check;
+mod doctor;
+mod import;
 mod job;
 mod migrate;
 mod order;
 mod order_text;
 mod output;
+mod review;
 mod serve;
 mod session;
+mod session_text;
 mod task;
 
 use std::path::PathBuf;
@@ -63,6 +68,14 @@ pub struct Globals {
 enum Command {
     /// Brings the database's tables up to date
     Migrate,
+    /// Looks at configuration, connections, clock and migrations
+    Doctor,
+    /// Imports bills, accounts, partners or project companies from CSV or XLSX
+    #[command(subcommand)]
+    Import(import::Command),
+    /// Reviews: what waits, approve, reject
+    #[command(subcommand)]
+    Review(review::Command),
     /// Checks the invariant rules; exits 1 if one is broken
     Check(check::Args),
     /// Handlers: list them, or run one round of one
@@ -207,6 +220,9 @@ async fn run(cli: Cli) -> Result<Output> {
     };
     match cli.command {
         Command::Migrate => migrate::run(&session).await,
+        Command::Doctor => doctor::run(&session).await,
+        Command::Import(command) => import::run(&session, command).await,
+        Command::Review(command) => review::run(&session, command).await,
         Command::Check(args) => check::run(&session, &args).await,
         Command::Job(command) => job::run(&session, command).await,
         Command::Task(command) => task::run(&session, command).await,

@@ -73,6 +73,8 @@ pub(super) enum Command {
         #[arg(long, default_value_t = CHANGED_SHOWN)]
         first: u32,
     },
+    /// Cancels an order that nobody is paying yet, and lets go of its bills
+    Cancel(super::cancel::Args),
     /// Sets the version that the order points to PUBLISHED, when its record says otherwise
     RepairPublish {
         /// Its id or number
@@ -84,8 +86,12 @@ pub(super) enum Command {
 }
 
 pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
+    if let Command::Cancel(args) = &command {
+        return super::cancel::run(session, args).await;
+    }
     let db = session.open().await?;
     match command {
+        Command::Cancel(_) => unreachable!("answered above"),
         Command::List {
             status,
             creator,

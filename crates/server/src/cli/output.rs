@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use counterfoil_payment::bill_import::RowFaults;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -73,16 +74,34 @@ pub fn refuse(as_json: bool, error: &anyhow::Error) -> ExitCode {
     let _ = writeln!(std::io::stderr().lock(), "counterfoil: {message}");
     if as_json {
         let code = code_of(error);
-        let problem = json!({ "code": code, "message": message });
+        let mut problem = json!({ "code": code, "message": message });
+        if let Some(faults) = refused_rows(error) {
+            problem["faults"] = json!(super::import::faults_json(faults));
+            problem["faultCount"] = json!(faults.total());
+        }
         let _ = writeln!(std::io::stdout().lock(), "{problem}");
     }
     ExitCode::from(2)
+}
+
+/// The faults of a refused file, by line and column.
+fn refused_rows(error: &anyhow::Error) -> Option<&RowFaults> {
+    error.chain().find_map(|cause| match cause.downcast_ref() {
+        Some(counterfoil_payment::PaymentError::RowsRefused(faults)) => Some(faults),
+        _ => None,
+    })
 }
 
 fn code_of(error: &anyhow::Error) -> &'static str {
     for cause in error.chain() {
         if let Some(payment) = cause.downcast_ref::<counterfoil_payment::PaymentError>() {
             return payment.code();
+        }
+        if let Some(review) = cause.downcast_ref::<counterfoil_review::ReviewError>() {
+            return review.code();
+        }
+        if let Some(file) = cause.downcast_ref::<crate::files::FileError>() {
+            return file.code();
         }
         if let Some(failure) = cause.downcast_ref::<Failure>() {
             return failure.code;

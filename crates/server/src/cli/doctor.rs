@@ -1,0 +1,156 @@
+//! `counterfoil doctor`: configuration, connection, clock, migrations, peers.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use chrono::TimeDelta;
+use counterfoil_db::{Db, Read};
+use serde_json::json;
+use tokio::net::TcpStream;
+
+use super::output::table;
+use super::{Output, Session};
+use crate::wiring;
+
+/// How far the database's clock and this machine's may be apart.
+const MAX_SKEW: TimeDelta = TimeDelta::seconds(30);
+/// How long a peer may take to accept a connection.
+const MAX_CONNECT: Duration = Duration::from_secs(3);
+
+struct Finding {
+    what: &'static str,
+    good: bool,
+    said: String,
+}
+
+pub(super) async fn run(session: &Session) -> Result<Output> {
+    let mut findings = vec![configuration(session)];
+    match session.open().await {
+        Ok(db) => {
+            let said = format!("{} answers at {}", db.dialect().name(), db.shown_url());
+            findings.push(Finding {
+                what: "database",
+                good: true,
+                said,
+            });
+            findings.push(clock(&db).await);
+            findings.push(migrations(&db).await);
+        }
+        Err(error) => {
+            findings.push(Finding {
+                what: "database",
+                good: false,
+                said: format!("{error:#}"),
+            });
+        }
+    }
+    findings.push(review_centre(session).await);
+    let failed = findings.iter().any(|finding| !finding.good);
+    let json: Vec<_> = findings
+        .iter()
+        .map(|one| json!({ "what": one.what, "ok": one.good, "said": one.said }))
+        .collect();
+    let rows: Vec<Vec<String>> = findings
+        .into_iter()
+        .map(|one| {
+            let mark = if one.good { "ok" } else { "TROUBLE" };
+            vec![one.what.into(), mark.into(), one.said]
+        })
+        .collect();
+    let text = table(&["WHAT", "", "FOUND"], &rows);
+    Ok(Output::new(json!({ "findings": json }), text).failed(failed))
+}
+
+fn configuration(session: &Session) -> Finding {
+    let said = match &session.globals.config {
+        Some(path) => format!("read from {}", path.display()),
+        None => "defaults, counterfoil.toml if there is one, environment".to_owned(),
+    };
+    Finding {
+        what: "configuration",
+        good: true,
+        said,
+    }
+}
+
+async fn clock(db: &Db) -> Finding {
+    match db.now().await {
+        Ok(now) => {
+            let skew = now - chrono::Utc::now();
+            let good = skew.abs() <= MAX_SKEW;
+            let said = format!("{} ms from this machine's", skew.num_milliseconds());
+            Finding {
+                what: "clock",
+                good,
+                said,
+            }
+        }
+        Err(error) => Finding {
+            what: "clock",
+            good: false,
+            said: error.to_string(),
+        },
+    }
+}
+
+async fn migrations(db: &Db) -> Finding {
+    let applied = counterfoil_db::applied(db).await.unwrap_or_default();
+    let missing: Vec<u32> = wiring::migrations()
+        .iter()
+        .map(|step| step.number)
+        .filter(|number| !applied.contains(number))
+        .collect();
+    let good = missing.is_empty();
+    let said = if good {
+        format!("all {} applied", applied.len())
+    } else {
+        format!("{missing:?} are missing; run `counterfoil migrate`")
+    };
+    Finding {
+        what: "migrations",
+        good,
+        said,
+    }
+}
+
+async fn review_centre(session: &Session) -> Finding {
+    let what = "review centre";
+    let url = session.config.review.url.as_str();
+    if url.is_empty() {
+        let said = "this process's own (set review.url for another)".to_owned();
+        return Finding {
+            what,
+            good: true,
+            said,
+        };
+    }
+    let host = url
+        .split("://")
+        .nth(1)
+        .unwrap_or(url)
+        .split('/')
+        .next()
+        .unwrap_or_default();
+    let host = if host.contains(':') {
+        host.to_owned()
+    } else {
+        format!("{host}:80")
+    };
+    match tokio::time::timeout(MAX_CONNECT, TcpStream::connect(&host)).await {
+        Ok(Ok(_)) => Finding {
+            what,
+            good: true,
+            said: format!("{host} accepts connections"),
+        },
+        Ok(Err(error)) => Finding {
+            what,
+            good: false,
+            said: format!("{host}: {error}"),
+        },
+        Err(_) => Finding {
+            what,
+            good: false,
+            said: format!("{host} does not answer in time"),
+        },
+    }
+}
