@@ -35,6 +35,7 @@ fn holds_for(table: &[Case]) {
     }
 }
 
+const REVISE: &str = "counterfoil session create --revise 1";
 const CANCEL: &str = "counterfoil order cancel 1";
 const S04_ROUND: &str = "counterfoil job run residentIncomePaymentSelectionLockActivateAsyncTask";
 
@@ -195,14 +196,14 @@ const AUDIT_PLAN: &[Case] = &[
             })
         },
         "Order PO1 is blocked at S05 audit plan, which was cancelled for good: by hand.",
-        &["counterfoil task trace", "by hand", CANCEL],
+        &["counterfoil task trace", REVISE, CANCEL],
     ),
     (
         "S05 missing",
         || handed_over(|f| f.tasks.audit_plan = None),
         "Order PO1 is blocked at S05 audit plan, which has no task on record, so nothing will \
              run it.",
-        &["counterfoil check", "by hand", CANCEL],
+        &["counterfoil check", REVISE, CANCEL],
     ),
     (
         "S05 exhausted",
@@ -241,13 +242,16 @@ const FAILED_SUBMISSION: &[Case] = &[
         released,
         "Order PO1 was not published and may be submitted again: other orders hold 4 \
              bills: S1 202609 by PO8; S2 202609 by order 8; S3 202609 by PO8; ….",
-        &["by hand", "counterfoil session submit 3"],
+        &[
+            "counterfoil session remove 3",
+            "counterfoil session submit 3",
+        ],
     ),
     (
         "an invalid revision",
         over,
         "Order PO1 was not published, and session 3 is over: it is a stranger's.",
-        &["by hand"],
+        &["counterfoil session create --user"],
     ),
 ];
 
@@ -301,7 +305,7 @@ const DECIDED: &[Case] = &[
         || decided("REJECTED", 30),
         "Order PO1 was rejected at 2026-09-08T01:58:00Z and waits for its creator to revise or \
              cancel it.",
-        &["by hand", "counterfoil order cancel 1"],
+        &[REVISE, CANCEL],
     ),
     (
         "waits for the treasury",
