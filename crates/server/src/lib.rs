@@ -4,6 +4,7 @@ pub mod api;
 pub mod bench;
 pub mod cli;
 pub mod config;
+pub mod demo;
 pub mod files;
 pub mod sample;
 pub mod scheduler;

@@ -4,6 +4,7 @@ mod bench;
 mod bill;
 mod cancel;
 mod check;
+mod demo;
 mod doctor;
 mod import;
 mod job;
@@ -68,6 +69,8 @@ pub struct Globals {
 enum Command {
     /// Brings the database's tables up to date
     Migrate,
+    /// Runs the main job on an embedded database and proves its end
+    Demo(demo::Args),
     /// Looks at configuration, connections, clock and migrations
     Doctor,
     /// Imports bills, accounts, partners or project companies from CSV or XLSX
@@ -220,6 +223,7 @@ async fn run(cli: Cli) -> Result<Output> {
     };
     match cli.command {
         Command::Migrate => migrate::run(&session).await,
+        Command::Demo(args) => demo::run(&session, args).await,
         Command::Doctor => doctor::run(&session).await,
         Command::Import(command) => import::run(&session, command).await,
         Command::Review(command) => review::run(&session, command).await,

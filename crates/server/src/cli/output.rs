@@ -72,6 +72,12 @@ pub fn refuse(as_json: bool, error: &anyhow::Error) -> ExitCode {
     let message = causes.join(": ");
     // stderr may be closed; there is nobody left to tell.
     let _ = writeln!(std::io::stderr().lock(), "counterfoil: {message}");
+    for fault in refused_rows(error)
+        .map(RowFaults::shown)
+        .unwrap_or_default()
+    {
+        let _ = writeln!(std::io::stderr().lock(), "  {fault}");
+    }
     if as_json {
         let code = code_of(error);
         let mut problem = json!({ "code": code, "message": message });

@@ -1,0 +1,111 @@
+//! `counterfoil demo`: the main job on an embedded database, and the proof of its end.
+//!
+//! A synthetic month is imported, selected, published, locked and put to review as V1; then it is
+//! revised to V2, whose activation is killed in the middle and goes on in another process.
+
+mod progress;
+mod prove;
+mod steps;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use chrono::TimeDelta;
+use counterfoil_db::{Clock, Db, Settings, migrate};
+use counterfoil_payment::session::Submission;
+use counterfoil_protocol::{OrderId, UserId};
+
+use crate::config::Config;
+use crate::{sample, wiring};
+
+pub use progress::Progress;
+pub use prove::Proof;
+
+/// Who prepares the order in the demo.
+pub const PREPARER: UserId = UserId(7);
+
+/// What the demo did and proved.
+#[derive(Debug)]
+pub struct Done {
+    /// The seed of the sample month.
+    pub seed: u64,
+    /// The database.
+    pub database: PathBuf,
+    /// The order.
+    pub order: OrderId,
+    /// Its number.
+    pub order_no: String,
+    /// What was proved, in the order of the story.
+    pub proofs: Vec<Proof>,
+}
+
+/// Runs the demo with `lines` stations in `folder`.
+pub async fn run(config: &Config, folder: &Path, lines: u32, progress: &Progress) -> Result<Done> {
+    let database = folder.join("demo.db");
+    let db = open(&database, Clock::Database).await?;
+    let mut proofs = Vec::new();
+    progress.step("import");
+    let month = sample::generate(sample::DEFAULT_SEED, lines);
+    month
+        .write_to(&folder.join("sample"))
+        .context("the sample files cannot be written")?;
+    proofs.extend(steps::import(&db, &folder.join("sample")).await?);
+    progress.step("V1: select, submit, build, publish, lock, audit plan");
+    let v1 = steps::first_version(&db, config, progress).await?;
+    proofs.extend(prove::first_version(&db, &v1).await?);
+    progress.step("V2: revise, publish, and kill the activation in the middle");
+    let plan = steps::revise(&db, v1.order).await?;
+    let v2 = steps::publish_revision(&db, config, &plan, progress).await?;
+    proofs.push(kill_and_go_on(&db, &database, &v2, progress).await?);
+    // The process that went on lived eleven minutes later; from here on so does this one.
+    let db = open(&database, Clock::Shifted(STALE)).await?;
+    steps::audit_plan(&db, config).await?;
+    progress.step("proof");
+    proofs.extend(prove::second_version(&db, &plan, &v2).await?);
+    proofs.push(prove::rules(&db).await?);
+    let order_no = prove::order_number(&db, v1.order).await?;
+    progress.done();
+    let order = v1.order;
+    Ok(Done {
+        seed: sample::DEFAULT_SEED,
+        database,
+        order,
+        order_no,
+        proofs,
+    })
+}
+
+/// Time enough for a killed process's task to be stale and its lease to have expired.
+const STALE: TimeDelta = TimeDelta::minutes(11);
+
+async fn open(database: &Path, clock: Clock) -> Result<Db> {
+    let url = format!("sqlite:{}", database.display());
+    let settings = Settings {
+        clock,
+        ..Settings::default()
+    };
+    let db = Db::connect(&url, settings).await?;
+    migrate(&db, &wiring::migrations()).await?;
+    Ok(db)
+}
+
+/// A real process runs S04 and dies at its second projection batch; a second one, eleven minutes
+/// later on its own clock, takes the stale task over and goes on from what was committed.
+async fn kill_and_go_on(
+    db: &Db,
+    database: &Path,
+    v2: &Submission,
+    progress: &Progress,
+) -> Result<Proof> {
+    let now = db.now().await?;
+    let killed = steps::activate_in_process(database, now, true).await?;
+    let between = prove::interrupted(db, v2).await?;
+    let later = now + STALE;
+    let went_on = steps::activate_in_process(database, later, false).await?;
+    progress.tick();
+    Ok(Proof::new(
+        "killed and gone on",
+        !killed && went_on && between.is_interrupted(),
+        between.describe(),
+    ))
+}
