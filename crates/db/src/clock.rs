@@ -33,8 +33,7 @@ impl ManualClock {
 
     /// Moves the clock; a negative delta jumps back.
     pub fn advance(&self, by: TimeDelta) {
-        self.0
-            .fetch_add(by.num_microseconds().unwrap_or(0), Ordering::SeqCst);
+        self.0.fetch_add(by.num_microseconds().unwrap_or(0), Ordering::SeqCst);
     }
 
     /// What it shows.

@@ -113,8 +113,7 @@ impl Db {
         // Unprepared: several administrative statements cannot be prepared on MariaDB.
         let text = query.text(self.0.dialect).to_owned();
         let done = self.0.writer.execute_unprepared(&text).await;
-        done.map(|_| ())
-            .map_err(|error| Error::classify(error, &text))
+        done.map(|_| ()).map_err(|error| Error::classify(error, &text))
     }
 
     /// Closes the pools. Open transactions roll back.
@@ -164,9 +163,7 @@ pub(crate) async fn row<C: ConnectionTrait>(
     query: &Query,
 ) -> Result<Option<Row>> {
     let row = connection.query_one_raw(query.statement(dialect)?).await;
-    Ok(row
-        .map_err(|error| Error::classify(error, query.text(dialect)))?
-        .map(Row::new))
+    Ok(row.map_err(|error| Error::classify(error, query.text(dialect)))?.map(Row::new))
 }
 
 pub(crate) async fn read_clock<C: ConnectionTrait>(
@@ -233,10 +230,9 @@ fn is_plain(url: &str) -> bool {
     let host = url.split_once("://").map_or("", |(_, rest)| rest);
     let host = host.split(['/', '?']).next().unwrap_or_default();
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-    let is_loopback = ["127.0.0.1", "localhost", "[::1]"].iter().any(|name| {
-        host.strip_prefix(name)
-            .is_some_and(|r| r.is_empty() || r.starts_with(':'))
-    });
+    let is_loopback = ["127.0.0.1", "localhost", "[::1]"]
+        .iter()
+        .any(|name| host.strip_prefix(name).is_some_and(|r| r.is_empty() || r.starts_with(':')));
     is_loopback && !url.contains("sslmode") && !url.contains("ssl-mode")
 }
 
@@ -245,9 +241,7 @@ async fn postgres(url: &str, settings: &Settings) -> Result<DatabaseConnection> 
     if is_plain(url) {
         options = options.ssl_mode(PgSslMode::Disable);
     }
-    let options = options
-        .application_name("counterfoil")
-        .disable_statement_logging();
+    let options = options.application_name("counterfoil").disable_statement_logging();
     let pool = PgPoolOptions::new()
         .max_connections(settings.max_connections)
         .acquire_timeout(settings.acquire_timeout)
@@ -300,11 +294,8 @@ mod tests {
 
     #[test]
     fn only_the_loopback_goes_without_tls_and_only_where_the_url_leaves_it_open() {
-        for plain in [
-            "postgres://a:b@127.0.0.1:5432/c",
-            "mysql://localhost/c",
-            "postgres://[::1]",
-        ] {
+        for plain in ["postgres://a:b@127.0.0.1:5432/c", "mysql://localhost/c", "postgres://[::1]"]
+        {
             assert!(is_plain(plain), "{plain}");
         }
         for other in [

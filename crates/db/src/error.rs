@@ -86,10 +86,7 @@ impl Error {
         if is_lost(&text) {
             return Error::Lost(error);
         }
-        Error::Statement {
-            statement: opening(statement),
-            source: error,
-        }
+        Error::Statement { statement: opening(statement), source: error }
     }
 }
 
@@ -129,13 +126,7 @@ fn is_lost(text: &str) -> bool {
 }
 
 fn opening(statement: &str) -> String {
-    statement
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .chars()
-        .take(160)
-        .collect()
+    statement.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(160).collect()
 }
 
 /// An error that may carry a database error asking for the transaction to be run again.

@@ -46,12 +46,7 @@ impl FaultPlan {
         };
         let passage = parts.next()?.parse().ok().filter(|n| *n > 0)?;
         match parts.next() {
-            None => Some(FaultPlan {
-                point,
-                side,
-                passage,
-                action: FaultAction::Kill,
-            }),
+            None => Some(FaultPlan { point, side, passage, action: FaultAction::Kill }),
             Some(_) => None,
         }
     }
@@ -118,9 +113,7 @@ impl Faults {
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         // A poisoned lock only means that a test panicked while holding plain data.
-        self.0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -138,27 +131,14 @@ mod tests {
             action: FaultAction::Crash,
         };
         faults.arm(plan);
-        let strikes = [
-            Side::Before,
-            Side::After,
-            Side::Before,
-            Side::After,
-            Side::After,
-        ]
-        .map(|side| faults.strike("p", side));
+        let strikes = [Side::Before, Side::After, Side::Before, Side::After, Side::After]
+            .map(|side| faults.strike("p", side));
         assert_eq!(strikes, [false, false, false, true, false]);
     }
 
     #[test]
     fn a_fault_that_does_not_parse_is_refused() {
-        for bad in [
-            "",
-            "p",
-            "p:middle:1",
-            "p:before:0",
-            "p:before:x",
-            "p:before:1:2",
-        ] {
+        for bad in ["", "p", "p:middle:1", "p:before:0", "p:before:x", "p:before:1:2"] {
             assert_eq!(FaultPlan::parse(bad), None, "{bad}");
         }
         assert_eq!(FaultPlan::parse("p:before:3").map(|p| p.passage), Some(3));

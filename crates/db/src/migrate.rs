@@ -37,11 +37,7 @@ pub async fn migrate(db: &Db, migrations: &[Migration]) -> Result<Vec<u32>> {
 
 /// The numbers already applied, ascending; empty on a database never migrated.
 pub async fn applied(db: &Db) -> Result<Vec<u32>> {
-    let rows = db
-        .rows(sql!(
-            "SELECT number FROM counterfoil_migration ORDER BY number"
-        ))
-        .await;
+    let rows = db.rows(sql!("SELECT number FROM counterfoil_migration ORDER BY number")).await;
     let Ok(rows) = rows else {
         return Ok(Vec::new());
     };
@@ -50,9 +46,7 @@ pub async fn applied(db: &Db) -> Result<Vec<u32>> {
 
 async fn apply_missing(tx: &mut Tx, steps: &[Migration]) -> Result<Vec<u32>> {
     tx.execute(sql!(BOOKKEEPING)).await?;
-    let known = tx
-        .rows(sql!("SELECT number FROM counterfoil_migration"))
-        .await?;
+    let known = tx.rows(sql!("SELECT number FROM counterfoil_migration")).await?;
     let known: Vec<u32> = known.iter().map(number).collect::<Result<_>>()?;
     let mut applied = Vec::new();
     for step in steps.iter().filter(|step| !known.contains(&step.number)) {
@@ -76,14 +70,8 @@ const SQLITE_FIRST_IDS: &str = "INSERT INTO sqlite_sequence (name, seq)
     AND name NOT IN (SELECT name FROM sqlite_sequence)";
 
 async fn apply(tx: &mut Tx, step: &Migration) -> Result<()> {
-    for statement in step
-        .ddl
-        .split(";\n")
-        .map(str::trim)
-        .filter(|text| !text.is_empty())
-    {
-        tx.execute(Query::built(statement.trim_end_matches(';').to_owned()))
-            .await?;
+    for statement in step.ddl.split(";\n").map(str::trim).filter(|text| !text.is_empty()) {
+        tx.execute(Query::built(statement.trim_end_matches(';').to_owned())).await?;
     }
     let now = tx.now();
     let done = sql!(
@@ -108,12 +96,10 @@ async fn take_turn(tx: &mut Tx) -> Result<()> {
     match tx.dialect() {
         Dialect::Sqlite => {}
         Dialect::Postgres => {
-            tx.execute(sql!("SELECT pg_advisory_xact_lock(:turn)", turn = TURN))
-                .await?;
+            tx.execute(sql!("SELECT pg_advisory_xact_lock(:turn)", turn = TURN)).await?;
         }
         Dialect::MariaDb => {
-            tx.row(sql!("SELECT GET_LOCK('counterfoil_migrate', 60) AS locked"))
-                .await?;
+            tx.row(sql!("SELECT GET_LOCK('counterfoil_migrate', 60) AS locked")).await?;
         }
     }
     Ok(())
@@ -121,10 +107,7 @@ async fn take_turn(tx: &mut Tx) -> Result<()> {
 
 async fn give_turn_back(tx: &mut Tx) -> Result<()> {
     if tx.dialect() == Dialect::MariaDb {
-        tx.row(sql!(
-            "SELECT RELEASE_LOCK('counterfoil_migrate') AS released"
-        ))
-        .await?;
+        tx.row(sql!("SELECT RELEASE_LOCK('counterfoil_migrate') AS released")).await?;
     }
     Ok(())
 }

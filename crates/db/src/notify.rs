@@ -28,7 +28,5 @@ impl Notifications {
 }
 
 fn lost(error: sea_orm::sqlx::Error) -> Error {
-    Error::Lost(sea_orm::DbErr::Conn(sea_orm::RuntimeErr::SqlxError(
-        error.into(),
-    )))
+    Error::Lost(sea_orm::DbErr::Conn(sea_orm::RuntimeErr::SqlxError(error.into())))
 }

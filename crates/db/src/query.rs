@@ -86,18 +86,12 @@ enum Parameter {
 impl Query {
     /// A statement without parameters yet.
     pub fn new(text: impl Into<Text>) -> Query {
-        Query {
-            text: Source::Fixed(text.into()),
-            parameters: Vec::new(),
-        }
+        Query { text: Source::Fixed(text.into()), parameters: Vec::new() }
     }
 
     /// A statement put together at run time from our own constants. Never from input.
     pub fn built(text: String) -> Query {
-        Query {
-            text: Source::Built(text),
-            parameters: Vec::new(),
-        }
+        Query { text: Source::Built(text), parameters: Vec::new() }
     }
 
     /// Binds one parameter.
@@ -140,19 +134,11 @@ impl Query {
 
     /// The driver's statement.
     pub(crate) fn statement(&self, dialect: Dialect) -> Result<sea_orm::Statement> {
-        let mut translation = Translation {
-            query: self,
-            dialect,
-            sql: String::new(),
-            values: vec![],
-        };
+        let mut translation =
+            Translation { query: self, dialect, sql: String::new(), values: vec![] };
         translation.run(self.text(dialect))?;
         let backend = dialect.backend();
-        Ok(sea_orm::Statement::from_sql_and_values(
-            backend,
-            translation.sql,
-            translation.values,
-        ))
+        Ok(sea_orm::Statement::from_sql_and_values(backend, translation.sql, translation.values))
     }
 }
 
@@ -187,9 +173,7 @@ impl Translation<'_> {
     }
 
     fn token<'t>(&mut self, rest: &'t str) -> Result<&'t str> {
-        let end = rest
-            .find('}')
-            .ok_or_else(|| self.broken("an unclosed {token}"))?;
+        let end = rest.find('}').ok_or_else(|| self.broken("an unclosed {token}"))?;
         let token = &rest[1..end];
         let stands_for = self
             .dialect
@@ -205,15 +189,9 @@ impl Translation<'_> {
             return Ok(after);
         }
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let end = rest[1..]
-            .find(|c| !is_name(c))
-            .map_or(rest.len(), |at| at + 1);
+        let end = rest[1..].find(|c| !is_name(c)).map_or(rest.len(), |at| at + 1);
         let name = &rest[1..end];
-        let found = self
-            .query
-            .parameters
-            .iter()
-            .find(|(known, _)| *known == name);
+        let found = self.query.parameters.iter().find(|(known, _)| *known == name);
         match found {
             Some((_, Parameter::One(value))) => self.push(value),
             Some((_, Parameter::List(values))) => self.push_list(values),
@@ -273,11 +251,7 @@ impl Translation<'_> {
 /// write three digits where they are enough, and `….123+00:00` is not equal to `….123000+00:00`.
 fn sortable(instant: Instant) -> String {
     let whole = instant.timestamp_subsec_micros() == 0;
-    let digits = if whole {
-        SecondsFormat::Secs
-    } else {
-        SecondsFormat::Micros
-    };
+    let digits = if whole { SecondsFormat::Secs } else { SecondsFormat::Micros };
     instant.to_rfc3339_opts(digits, false)
 }
 
@@ -299,10 +273,7 @@ mod tests {
 
     #[test]
     fn parameters_become_what_the_driver_expects() {
-        let query = sql!(
-            "SELECT a FROM t WHERE x = :x AND y = ':x' AND z = :x",
-            x = 7_i64
-        );
+        let query = sql!("SELECT a FROM t WHERE x = :x AND y = ':x' AND z = :x", x = 7_i64);
         assert_eq!(
             text(&query, Dialect::Postgres),
             "SELECT a FROM t WHERE x = $1 AND y = ':x' AND z = $2"
@@ -335,20 +306,13 @@ mod tests {
     #[test]
     fn an_unbound_parameter_or_an_unknown_token_is_refused_before_it_reaches_the_database() {
         assert!(sql!("SELECT :missing").statement(Dialect::Sqlite).is_err());
-        assert!(
-            sql!("SELECT 1 {for_updat}")
-                .statement(Dialect::Sqlite)
-                .is_err()
-        );
+        assert!(sql!("SELECT 1 {for_updat}").statement(Dialect::Sqlite).is_err());
     }
 
     #[test]
     fn tokens_stand_for_what_the_databases_force_apart() {
         let query = sql!("{insert_ignore} INTO t (a) VALUES (1) {or_ignore}");
-        assert_eq!(
-            text(&query, Dialect::MariaDb),
-            "INSERT IGNORE INTO t (a) VALUES (1) "
-        );
+        assert_eq!(text(&query, Dialect::MariaDb), "INSERT IGNORE INTO t (a) VALUES (1) ");
         assert!(text(&query, Dialect::Postgres).ends_with("ON CONFLICT DO NOTHING"));
     }
 }

@@ -26,8 +26,7 @@ impl Row {
         if let Ok(value) = self.0.try_get::<Option<i32>>("", column) {
             return Ok(value.map(i64::from));
         }
-        self.get::<Option<i16>>(column)
-            .map(|value| value.map(i64::from))
+        self.get::<Option<i16>>(column).map(|value| value.map(i64::from))
     }
 
     /// A text column. NULL is an error.
@@ -74,16 +73,12 @@ impl Row {
     }
 
     fn get<T: TryGetable>(&self, column: &str) -> Result<T> {
-        self.0.try_get("", column).map_err(|source| Error::Column {
-            column: column.to_owned(),
-            source,
-        })
+        self.0
+            .try_get("", column)
+            .map_err(|source| Error::Column { column: column.to_owned(), source })
     }
 }
 
 fn null(column: &str) -> Error {
-    Error::Column {
-        column: column.to_owned(),
-        source: DbErr::Type("it is NULL".into()),
-    }
+    Error::Column { column: column.to_owned(), source: DbErr::Type("it is NULL".into()) }
 }

@@ -23,10 +23,7 @@ pub struct Tx {
 
 impl fmt::Debug for Tx {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tx")
-            .field("dialect", &self.dialect)
-            .field("now", &self.now)
-            .finish()
+        f.debug_struct("Tx").field("dialect", &self.dialect).field("now", &self.now).finish()
     }
 }
 
@@ -107,10 +104,7 @@ impl Tx {
         if self.faults.strike(point, Side::Before) {
             return Err(Error::Injected { point });
         }
-        self.inner
-            .commit()
-            .await
-            .map_err(|error| Error::classify(error, "COMMIT"))?;
+        self.inner.commit().await.map_err(|error| Error::classify(error, "COMMIT"))?;
         tracing::trace!(point, "committed");
         if self.faults.strike(point, Side::After) {
             return Err(Error::Injected { point });
@@ -123,10 +117,7 @@ impl Tx {
 
     /// Gives up what was done. Dropping does the same; this one waits for it.
     pub async fn rollback(self) -> Result<()> {
-        self.inner
-            .rollback()
-            .await
-            .map_err(|error| Error::classify(error, "ROLLBACK"))
+        self.inner.rollback().await.map_err(|error| Error::classify(error, "ROLLBACK"))
     }
 }
 

@@ -60,11 +60,7 @@ where
 impl TestApp {
     async fn open(url: &str) -> TestApp {
         let clock = ManualClock::at(START.parse().expect("an instant"));
-        let app = TestApp {
-            db: connect(url, &clock).await,
-            clock,
-            url: Arc::from(url),
-        };
+        let app = TestApp { db: connect(url, &clock).await, clock, url: Arc::from(url) };
         let steps = [
             counterfoil_task::MIGRATIONS,
             counterfoil_payment::MIGRATIONS,
@@ -78,11 +74,7 @@ impl TestApp {
     /// The same database through another pool, as a second process has it; faults apart.
     pub async fn second_process(&self) -> TestApp {
         let db = connect(&self.url, &self.clock).await;
-        TestApp {
-            db,
-            clock: self.clock.clone(),
-            url: self.url.clone(),
-        }
+        TestApp { db, clock: self.clock.clone(), url: self.url.clone() }
     }
 
     /// The database's URL.
@@ -152,14 +144,9 @@ impl TestApp {
     /// Runs SQL by hand, as an operator with a console would.
     pub async fn execute(&self, statement: &str) {
         let mut tx = self.db.begin().await.expect("a transaction");
-        for statement in statement
-            .split(";\n")
-            .filter(|text| !text.trim().is_empty())
-        {
+        for statement in statement.split(";\n").filter(|text| !text.trim().is_empty()) {
             let query = Query::built(statement.to_owned());
-            tx.execute(query)
-                .await
-                .unwrap_or_else(|error| panic!("{statement}: {error:?}"));
+            tx.execute(query).await.unwrap_or_else(|error| panic!("{statement}: {error:?}"));
         }
         tx.commit("test").await.expect("a commit");
     }
@@ -195,11 +182,7 @@ impl TestApp {
             let passage = passed[..=at].iter().filter(|other| *other == point).count();
             let passage = u32::try_from(passage).expect("a small number");
             for side in [Side::Before, Side::After] {
-                crashes.push(Crash {
-                    point,
-                    side,
-                    passage,
-                });
+                crashes.push(Crash { point, side, passage });
             }
         }
         crashes
@@ -207,12 +190,7 @@ impl TestApp {
 }
 
 async fn connect(url: &str, clock: &ManualClock) -> Db {
-    let settings = Settings {
-        max_connections: 8,
-        clock: Clock::Manual(clock.clone()),
-        ..Settings::default()
-    };
-    Db::connect(url, settings)
-        .await
-        .expect("the test's database")
+    let settings =
+        Settings { max_connections: 8, clock: Clock::Manual(clock.clone()), ..Settings::default() };
+    Db::connect(url, settings).await.expect("the test's database")
 }

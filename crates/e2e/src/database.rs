@@ -23,12 +23,7 @@ impl TestDatabase {
         if dialect == Dialect::Sqlite {
             let folder = tempfile::tempdir().expect("a temporary folder");
             let url = format!("sqlite:{}", folder.path().join("test.db").display());
-            return TestDatabase {
-                dialect,
-                name,
-                url,
-                folder: Some(folder),
-            };
+            return TestDatabase { dialect, name, url, folder: Some(folder) };
         }
         let server = server(dialect);
         let admin = admin(dialect, &server).await;
@@ -41,12 +36,7 @@ impl TestDatabase {
         };
         execute(&admin, &create).await;
         admin.close().await;
-        TestDatabase {
-            dialect,
-            url: format!("{server}/{name}"),
-            name,
-            folder: None,
-        }
+        TestDatabase { dialect, url: format!("{server}/{name}"), name, folder: None }
     }
 
     /// Its URL.
@@ -60,41 +50,23 @@ impl TestDatabase {
             return; // the folder takes itself away
         }
         let admin = admin(self.dialect, &server(self.dialect)).await;
-        let force = if self.dialect == Dialect::Postgres {
-            " WITH (FORCE)"
-        } else {
-            ""
-        };
-        execute(
-            &admin,
-            &format!("DROP DATABASE IF EXISTS {}{force}", self.name),
-        )
-        .await;
+        let force = if self.dialect == Dialect::Postgres { " WITH (FORCE)" } else { "" };
+        execute(&admin, &format!("DROP DATABASE IF EXISTS {}{force}", self.name)).await;
         admin.close().await;
     }
 }
 
 fn server(dialect: Dialect) -> String {
     let (variable, default) = match dialect {
-        Dialect::Postgres => (
-            "COUNTERFOIL_TEST_POSTGRES",
-            "postgres://postgres@127.0.0.1:5432",
-        ),
+        Dialect::Postgres => ("COUNTERFOIL_TEST_POSTGRES", "postgres://postgres@127.0.0.1:5432"),
         _ => ("COUNTERFOIL_TEST_MARIADB", "mysql://root@127.0.0.1:3306"),
     };
     std::env::var(variable).unwrap_or_else(|_| default.to_owned())
 }
 
 async fn admin(dialect: Dialect, server: &str) -> Db {
-    let database = if dialect == Dialect::Postgres {
-        "postgres"
-    } else {
-        "mysql"
-    };
-    let settings = Settings {
-        max_connections: 1,
-        ..Settings::default()
-    };
+    let database = if dialect == Dialect::Postgres { "postgres" } else { "mysql" };
+    let settings = Settings { max_connections: 1, ..Settings::default() };
     Db::connect(&format!("{server}/{database}"), settings)
         .await
         .unwrap_or_else(|error| panic!("{} does not answer: {error:?}", dialect.name()))
@@ -103,8 +75,5 @@ async fn admin(dialect: Dialect, server: &str) -> Db {
 /// CREATE and DROP DATABASE refuse to run in a transaction: they go through a plain connection.
 async fn execute(admin: &Db, statement: &str) {
     let statement = counterfoil_db::Query::built(statement.to_owned());
-    admin
-        .execute_outside_transaction(statement)
-        .await
-        .expect("an administrative statement");
+    admin.execute_outside_transaction(statement).await.expect("an administrative statement");
 }

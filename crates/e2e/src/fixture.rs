@@ -25,20 +25,12 @@ pub struct Bill {
 impl Bill {
     /// A payable bill of 100 yuan.
     pub fn payable(number: i64) -> Bill {
-        Bill {
-            number,
-            unqualified: None,
-            pre_rent: 10_000,
-        }
+        Bill { number, unqualified: None, pre_rent: 10_000 }
     }
 
     /// An unqualified bill.
     pub fn unqualified(number: i64, reason: &'static str, pre_rent: i64) -> Bill {
-        Bill {
-            number,
-            unqualified: Some(reason),
-            pre_rent,
-        }
+        Bill { number, unqualified: Some(reason), pre_rent }
     }
 }
 
@@ -62,18 +54,14 @@ impl Fixture<'_> {
     async fn write_records(&self, count: i64) {
         let mut tx = self.0.db.begin().await.expect("a transaction");
         for number in 1..=count {
-            for table in [
-                "fi_monthly_income_difference",
-                "fi_customer_bill",
-                "fi_customer_bill_partner",
-            ] {
+            for table in
+                ["fi_monthly_income_difference", "fi_customer_bill", "fi_customer_bill_partner"]
+            {
                 let text = format!(
                     "INSERT INTO {table} (id, station_id, bill_yearmonth)
                      VALUES ({number}, 'S{number}', '202609')"
                 );
-                tx.execute(counterfoil_db::Query::built(text))
-                    .await
-                    .expect("a record");
+                tx.execute(counterfoil_db::Query::built(text)).await.expect("a record");
             }
         }
         tx.commit("test").await.expect("a commit");
@@ -118,11 +106,7 @@ impl Fixture<'_> {
                 line_type = if bill.unqualified.is_some() { 20 } else { 10 },
                 reason = bill.unqualified,
                 pre_rent = bill.pre_rent,
-                pay_amount = if bill.unqualified.is_some() {
-                    0
-                } else {
-                    bill.pre_rent
-                },
+                pay_amount = if bill.unqualified.is_some() { 0 } else { bill.pre_rent },
             );
             tx.execute(query).await.expect("an item");
         }
@@ -142,18 +126,12 @@ impl Fixture<'_> {
 
     /// Submits a session as its creator.
     pub async fn submit(&self, session: SessionId) -> Submission {
-        submit(&self.0.db, &Kicker::none(), session, CREATOR)
-            .await
-            .expect("a submission")
+        submit(&self.0.db, &Kicker::none(), session, CREATOR).await.expect("a submission")
     }
 
     /// How many rows a table has.
     pub async fn count(&self, table_and_condition: &str) -> i64 {
         let text = format!("SELECT COUNT(*) FROM {table_and_condition}");
-        self.0
-            .db
-            .count(counterfoil_db::Query::built(text))
-            .await
-            .expect("a count")
+        self.0.db.count(counterfoil_db::Query::built(text)).await.expect("a count")
     }
 }

@@ -114,10 +114,7 @@ fn own_bills(order: i64) -> impl Iterator<Item = i64> {
 /// The first selection of an order also wants one bill of the next order: a conflict.
 async fn open_first(app: &TestApp, order: i64) {
     let contested = (order + 1) % ORDERS * STATIONS_AN_ORDER + 1;
-    let bills: Vec<Bill> = own_bills(order)
-        .chain([contested])
-        .map(Bill::payable)
-        .collect();
+    let bills: Vec<Bill> = own_bills(order).chain([contested]).map(Bill::payable).collect();
     Fixture(app).new_session(&bills).await;
 }
 
@@ -138,10 +135,7 @@ async fn act_as_user(app: &TestApp, random: &mut Random) {
 async fn sessions(app: &TestApp, condition: &str) -> Vec<SessionId> {
     let query = format!("SELECT id FROM selection_session WHERE {condition} ORDER BY id");
     let lines = app.lines(&query).await;
-    lines
-        .iter()
-        .map(|id| SessionId(id.parse().expect("an id")))
-        .collect()
+    lines.iter().map(|id| SessionId(id.parse().expect("an id"))).collect()
 }
 
 async fn drop_conflicts(app: &TestApp, session: SessionId) {
@@ -176,12 +170,7 @@ async fn revisable(app: &TestApp) -> Vec<(i64, i64)> {
         .await
         .expect("orders");
     rows.iter()
-        .map(|row| {
-            (
-                row.int("id").expect("an id"),
-                row.int("version").expect("a version"),
-            )
-        })
+        .map(|row| (row.int("id").expect("an id"), row.int("version").expect("a version")))
         .collect()
 }
 
@@ -223,11 +212,7 @@ async fn finish(app: &TestApp, plan: &KillPlan, random: &mut Random, report: &mu
             return;
         }
     }
-    panic!(
-        "seed {}: work is left: {:?}",
-        plan.seed,
-        app.lines(UNFINISHED).await
-    );
+    panic!("seed {}: work is left: {:?}", plan.seed, app.lines(UNFINISHED).await);
 }
 
 const UNFINISHED: &str = "SELECT task_code, business_key, task_status, retry_count, lost_attempts,
@@ -254,13 +239,7 @@ async fn rerun_parked(app: &TestApp) -> u32 {
 async fn prove(app: &TestApp, plan: &KillPlan, report: &mut KillReport) {
     let seed = plan.seed;
     let checked = Command::new(&plan.binary)
-        .args([
-            "--database",
-            app.url(),
-            "--now",
-            &app.now().to_rfc3339(),
-            "check",
-        ])
+        .args(["--database", app.url(), "--now", &app.now().to_rfc3339(), "check"])
         .output()
         .await
         .expect("counterfoil check");
@@ -271,11 +250,7 @@ async fn prove(app: &TestApp, plan: &KillPlan, report: &mut KillReport) {
     report.published = app.value(published).await.parse().expect("a count");
     let rounds =
         "SELECT CAST(SUM(submit_round) AS {bigint}) AS n FROM fi_resident_income_payment_order";
-    assert_eq!(
-        app.value(rounds).await,
-        report.published.to_string(),
-        "seed {seed}"
-    );
+    assert_eq!(app.value(rounds).await, report.published.to_string(), "seed {seed}");
     // Each published version raised a bill's financial version exactly once if it was payable.
     let wrong = "SELECT d.station_id, d.financial_version, (
            SELECT COUNT(*) FROM fi_resident_income_payment_order_bill l
@@ -287,21 +262,14 @@ async fn prove(app: &TestApp, plan: &KillPlan, report: &mut KillReport) {
          FROM fi_monthly_income_difference d";
     for line in app.lines(wrong).await {
         let cells: Vec<&str> = line.split('|').collect();
-        assert_eq!(
-            cells[1], cells[2],
-            "seed {seed}: {line}: a projection was lost or repeated"
-        );
+        assert_eq!(cells[1], cells[2], "seed {seed}: {line}: a projection was lost or repeated");
     }
     let activated = "SELECT CAST(COALESCE(SUM(processed_count), 0) AS {bigint}) AS n
         FROM selection_submit_batch
         WHERE batch_phase = 'LOCK_ACTIVATE'";
     let locks = "SELECT COUNT(*) AS n FROM fi_resident_income_payment_bill_lock
         WHERE lock_scene <> 'BUILD_RELEASE'";
-    assert_eq!(
-        app.value(activated).await,
-        app.value(locks).await,
-        "seed {seed}"
-    );
+    assert_eq!(app.value(activated).await, app.value(locks).await, "seed {seed}");
 }
 
 struct Process {
@@ -313,13 +281,7 @@ struct Process {
 impl Process {
     async fn start(app: &TestApp, plan: &KillPlan) -> Process {
         let mut child = Command::new(&plan.binary)
-            .args([
-                "--database",
-                app.url(),
-                "--now",
-                &app.now().to_rfc3339(),
-                "serve",
-            ])
+            .args(["--database", app.url(), "--now", &app.now().to_rfc3339(), "serve"])
             .args(["--listen", "127.0.0.1:0", "--cron", "* * * * * *"])
             .env("COUNTERFOIL_LOG", "warn,counterfoil_db::transaction=trace")
             .stdin(Stdio::null())
@@ -329,11 +291,7 @@ impl Process {
             .spawn()
             .expect("counterfoil serve");
         let stderr = child.stderr.take().expect("a pipe");
-        Process {
-            child,
-            log: BufReader::new(stderr).lines(),
-            last_lines: Vec::new(),
-        }
+        Process { child, log: BufReader::new(stderr).lines(), last_lines: Vec::new() }
     }
 
     /// Waits until the process has reported so many commits, or nothing more for a while.
@@ -362,11 +320,7 @@ impl Process {
 
     async fn terminate(mut self) {
         let id = self.child.id().expect("a living process").to_string();
-        let sent = Command::new("kill")
-            .args(["-TERM", &id])
-            .status()
-            .await
-            .expect("kill");
+        let sent = Command::new("kill").args(["-TERM", &id]).status().await.expect("kill");
         assert!(sent.success());
         // Its log must be read on, or it would block on a full pipe.
         while let Ok(Some(_)) = self.log.next_line().await {}

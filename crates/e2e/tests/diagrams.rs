@@ -29,10 +29,7 @@ fn architecture_shows_every_state_machine_as_the_code_has_it() {
     let diagrams = diagrams();
     for (column, diagram) in &diagrams {
         let section = section(column, diagram);
-        assert!(
-            page.contains(&section),
-            "ARCHITECTURE.md must hold this:\n\n{section}"
-        );
+        assert!(page.contains(&section), "ARCHITECTURE.md must hold this:\n\n{section}");
     }
     let drawn = page.matches("stateDiagram-v2").count();
     assert_eq!(

@@ -104,10 +104,7 @@ impl PaymentError {
 
     /// Bad input: `field` names the field, row or key.
     pub fn invalid(field: impl Into<String>, why: impl Into<String>) -> PaymentError {
-        PaymentError::Invalid {
-            field: field.into(),
-            why: why.into(),
-        }
+        PaymentError::Invalid { field: field.into(), why: why.into() }
     }
 }
 
@@ -126,10 +123,7 @@ impl From<PaymentError> for WorkError {
         match error {
             PaymentError::Db(error) => WorkError::Db(error),
             PaymentError::Task(error) => WorkError::Task(error),
-            other => WorkError::Failed {
-                code: other.code(),
-                message: other.to_string(),
-            },
+            other => WorkError::Failed { code: other.code(), message: other.to_string() },
         }
     }
 }

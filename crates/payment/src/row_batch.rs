@@ -41,8 +41,5 @@ fn json(rows: &[Vec<Value>]) -> String {
         _ => serde_json::Value::Null,
     };
     let row = |row: &Vec<Value>| row.iter().map(cell).collect::<serde_json::Value>();
-    rows.iter()
-        .map(row)
-        .collect::<serde_json::Value>()
-        .to_string()
+    rows.iter().map(row).collect::<serde_json::Value>().to_string()
 }

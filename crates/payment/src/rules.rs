@@ -57,13 +57,7 @@ macro_rules! dangling_reference {
 
 /// A rule that runs on schedule only.
 const fn scheduled(name: &'static str, holds: &'static str, sql: &'static str) -> Rule {
-    Rule {
-        name,
-        holds,
-        sql,
-        touched: None,
-        handlers: &[],
-    }
+    Rule { name, holds, sql, touched: None, handlers: &[] }
 }
 
 /// The rules of selection, publishing and locking.

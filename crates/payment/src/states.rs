@@ -46,18 +46,10 @@ pub const SESSION: Machine = Machine {
         ("", "EDITING", "open"),
         ("EDITING", "SUBMITTING", "submit"),
         ("SUBMIT_FAILED", "SUBMITTING", "submit again"),
-        (
-            "SUBMITTING",
-            "SUBMIT_FAILED",
-            "S03 conflict or lost publish",
-        ),
+        ("SUBMITTING", "SUBMIT_FAILED", "S03 conflict or lost publish"),
         ("SUBMITTING", "PUBLISHED_LOCK_SYNCING", "S03 publish"),
         ("PUBLISHED_LOCK_SYNCING", "COMPLETED", "S04 complete"),
-        (
-            "PUBLISHED_LOCK_SYNCING",
-            "SUBMIT_FAILED",
-            "S04 invalid revise, or order cancelled",
-        ),
+        ("PUBLISHED_LOCK_SYNCING", "SUBMIT_FAILED", "S04 invalid revise, or order cancelled"),
         ("EDITING", "SUBMIT_FAILED", "order cancelled"),
     ],
 };
@@ -65,12 +57,7 @@ pub const SESSION: Machine = Machine {
 /// `selection_submit_batch.batch_status`.
 pub const BATCH: Machine = Machine {
     name: "selection_submit_batch.batch_status",
-    states: &[
-        ("INIT", "INIT"),
-        ("RUNNING", "RUNNING"),
-        ("FAILED", "FAILED"),
-        ("DONE", "DONE"),
-    ],
+    states: &[("INIT", "INIT"), ("RUNNING", "RUNNING"), ("FAILED", "FAILED"), ("DONE", "DONE")],
     edges: &[
         ("", "INIT", "submit"),
         ("INIT", "RUNNING", "lease"),
@@ -84,11 +71,7 @@ pub const BATCH: Machine = Machine {
 /// `fi_resident_income_payment_bill_lock.lock_status`.
 pub const LOCK: Machine = Machine {
     name: "bill_lock.lock_status",
-    states: &[
-        ("RESERVED", "RESERVED"),
-        ("ACTIVE", "ACTIVE"),
-        ("RELEASED", "RELEASED"),
-    ],
+    states: &[("RESERVED", "RESERVED"), ("ACTIVE", "ACTIVE"), ("RELEASED", "RELEASED")],
     edges: &[
         ("", "RESERVED", "S03 build"),
         ("RESERVED", "ACTIVE", "S04 activate"),
@@ -134,11 +117,7 @@ mod tests {
         for machine in MACHINES {
             let known = |value: &str| machine.states.iter().any(|(stored, _)| *stored == value);
             for (from, to, by) in machine.edges {
-                assert!(
-                    from.is_empty() || known(from),
-                    "{}: {from} ({by})",
-                    machine.name
-                );
+                assert!(from.is_empty() || known(from), "{}: {from} ({by})", machine.name);
                 assert!(known(to), "{}: {to} ({by})", machine.name);
             }
         }
@@ -146,12 +125,8 @@ mod tests {
 
     #[test]
     fn what_is_over_stays_over() {
-        let nowhere = [
-            (&SESSION, "COMPLETED"),
-            (&BATCH, "DONE"),
-            (&LOCK, "RELEASED"),
-            (&ORDER, "90"),
-        ];
+        let nowhere =
+            [(&SESSION, "COMPLETED"), (&BATCH, "DONE"), (&LOCK, "RELEASED"), (&ORDER, "90")];
         for (machine, end) in nowhere {
             for (to, _) in machine.states {
                 assert!(!machine.allows(end, to), "{}: {end} --> {to}", machine.name);

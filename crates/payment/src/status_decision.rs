@@ -78,12 +78,8 @@ pub struct Facts {
 }
 
 /// The four reasons a partner may see.
-pub const PARTNER_VISIBLE_REASONS: [&str; 4] = [
-    "农户租金异常",
-    "拟付租金校验不通过",
-    "农户租金异常,拟付租金校验不通过",
-    "用户手动选到不合格",
-];
+pub const PARTNER_VISIBLE_REASONS: [&str; 4] =
+    ["农户租金异常", "拟付租金校验不通过", "农户租金异常,拟付租金校验不通过", "用户手动选到不合格"];
 
 /// What the tables shall say. `None` leaves a column as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -108,17 +104,12 @@ pub fn decide(facts: &Facts) -> Decision {
     };
     if facts.paid > Fen::ZERO {
         let in_full = due(facts).is_some_and(|due| facts.paid >= due);
-        return plain(if in_full {
-            PaymentStatus::Paid
-        } else {
-            PaymentStatus::PartlyPaid
-        });
+        return plain(if in_full { PaymentStatus::Paid } else { PaymentStatus::PartlyPaid });
     }
     match (facts.holder, &facts.conclusion) {
-        (Holder::WaitPay, _) => Decision {
-            partner_query_status: Some(20),
-            ..plain(PaymentStatus::WaitPay)
-        },
+        (Holder::WaitPay, _) => {
+            Decision { partner_query_status: Some(20), ..plain(PaymentStatus::WaitPay) }
+        }
         (Holder::InReview, _) => plain(PaymentStatus::PaymentReview),
         (Holder::Nobody, Some(conclusion)) => {
             let visible = conclusion
@@ -154,11 +145,7 @@ pub(crate) fn rent_due(
 }
 
 fn free(pre_rent: Option<Fen>) -> PaymentStatus {
-    if pre_rent == Some(Fen::ZERO) {
-        PaymentStatus::NoNeedPay
-    } else {
-        PaymentStatus::Unpaid
-    }
+    if pre_rent == Some(Fen::ZERO) { PaymentStatus::NoNeedPay } else { PaymentStatus::Unpaid }
 }
 
 #[cfg(test)]
@@ -178,11 +165,7 @@ mod tests {
 
     fn conclusion(pre_rent: Option<i64>, reason: &str) -> Option<Conclusion> {
         let reason = Some(reason.to_owned());
-        Some(Conclusion {
-            line: LineId(5),
-            pre_rent: pre_rent.map(Fen),
-            reason,
-        })
+        Some(Conclusion { line: LineId(5), pre_rent: pre_rent.map(Fen), reason })
     }
 
     #[test]
@@ -190,67 +173,14 @@ mod tests {
         use PaymentStatus::{NoNeedPay, Paid, PartlyPaid, PaymentReview, Unpaid, WaitPay};
         let visible = "农户租金异常";
         let table = [
-            (
-                Facts {
-                    paid: Fen(90),
-                    ..facts()
-                },
-                Paid,
-            ),
-            (
-                Facts {
-                    paid: Fen(89),
-                    ..facts()
-                },
-                PartlyPaid,
-            ),
-            (
-                Facts {
-                    paid: Fen(80),
-                    actual_rent: None,
-                    ..facts()
-                },
-                Paid,
-            ),
-            (
-                Facts {
-                    paid: Fen(79),
-                    contract_rent: None,
-                    ..facts()
-                },
-                PartlyPaid,
-            ),
-            (
-                Facts {
-                    paid: Fen(1),
-                    actual_rent: None,
-                    pre_rent: None,
-                    ..facts()
-                },
-                PartlyPaid,
-            ),
-            (
-                Facts {
-                    paid: Fen(90),
-                    holder: Holder::WaitPay,
-                    ..facts()
-                },
-                Paid,
-            ),
-            (
-                Facts {
-                    holder: Holder::WaitPay,
-                    ..facts()
-                },
-                WaitPay,
-            ),
-            (
-                Facts {
-                    holder: Holder::InReview,
-                    ..facts()
-                },
-                PaymentReview,
-            ),
+            (Facts { paid: Fen(90), ..facts() }, Paid),
+            (Facts { paid: Fen(89), ..facts() }, PartlyPaid),
+            (Facts { paid: Fen(80), actual_rent: None, ..facts() }, Paid),
+            (Facts { paid: Fen(79), contract_rent: None, ..facts() }, PartlyPaid),
+            (Facts { paid: Fen(1), actual_rent: None, pre_rent: None, ..facts() }, PartlyPaid),
+            (Facts { paid: Fen(90), holder: Holder::WaitPay, ..facts() }, Paid),
+            (Facts { holder: Holder::WaitPay, ..facts() }, WaitPay),
+            (Facts { holder: Holder::InReview, ..facts() }, PaymentReview),
             (
                 Facts {
                     holder: Holder::InReview,
@@ -259,27 +189,9 @@ mod tests {
                 },
                 PaymentReview,
             ),
-            (
-                Facts {
-                    conclusion: conclusion(Some(0), visible),
-                    ..facts()
-                },
-                NoNeedPay,
-            ),
-            (
-                Facts {
-                    conclusion: conclusion(Some(1), visible),
-                    ..facts()
-                },
-                Unpaid,
-            ),
-            (
-                Facts {
-                    conclusion: conclusion(None, visible),
-                    ..facts()
-                },
-                Unpaid,
-            ),
+            (Facts { conclusion: conclusion(Some(0), visible), ..facts() }, NoNeedPay),
+            (Facts { conclusion: conclusion(Some(1), visible), ..facts() }, Unpaid),
+            (Facts { conclusion: conclusion(None, visible), ..facts() }, Unpaid),
             (
                 Facts {
                     pre_rent: Some(Fen(0)),
@@ -288,28 +200,10 @@ mod tests {
                 },
                 Unpaid,
             ),
-            (
-                Facts {
-                    holder: Holder::Other,
-                    ..facts()
-                },
-                Unpaid,
-            ),
+            (Facts { holder: Holder::Other, ..facts() }, Unpaid),
             (facts(), Unpaid),
-            (
-                Facts {
-                    pre_rent: Some(Fen(0)),
-                    ..facts()
-                },
-                NoNeedPay,
-            ),
-            (
-                Facts {
-                    pre_rent: None,
-                    ..facts()
-                },
-                Unpaid,
-            ),
+            (Facts { pre_rent: Some(Fen(0)), ..facts() }, NoNeedPay),
+            (Facts { pre_rent: None, ..facts() }, Unpaid),
         ];
         for (facts, expected) in table {
             assert_eq!(decide(&facts).payment_status, expected, "{facts:?}");
@@ -318,17 +212,12 @@ mod tests {
 
     #[test]
     fn a_conclusion_names_its_line_and_shows_only_what_a_partner_may_see() {
-        let seen = decide(&Facts {
-            conclusion: conclusion(Some(1), "农户租金异常"),
-            ..facts()
-        });
+        let seen =
+            decide(&Facts { conclusion: conclusion(Some(1), "农户租金异常"), ..facts() });
         assert_eq!(seen.partner_query_status, Some(30));
         assert_eq!(seen.reason, Some(Some("农户租金异常".into())));
         assert_eq!(seen.last_unqualified, Some(LineId(5)));
-        let hidden = decide(&Facts {
-            conclusion: conclusion(Some(1), "内部原因"),
-            ..facts()
-        });
+        let hidden = decide(&Facts { conclusion: conclusion(Some(1), "内部原因"), ..facts() });
         assert_eq!(hidden.reason, Some(None));
     }
 
@@ -336,10 +225,7 @@ mod tests {
     fn what_was_not_concluded_leaves_the_partner_columns_alone() {
         for holder in [Holder::Nobody, Holder::InReview, Holder::Other] {
             let decision = decide(&Facts { holder, ..facts() });
-            assert_eq!(
-                (decision.partner_query_status, decision.reason),
-                (None, None)
-            );
+            assert_eq!((decision.partner_query_status, decision.reason), (None, None));
         }
     }
 }

@@ -34,12 +34,7 @@ mod tests {
 
     #[test]
     fn a_batch_size_has_a_default_and_a_cap() {
-        let table = [
-            (None, 1000),
-            (Some(0), 1000),
-            (Some(-5), 1000),
-            (Some(7), 7),
-        ];
+        let table = [(None, 1000), (Some(0), 1000), (Some(-5), 1000), (Some(7), 7)];
         for (stored, expected) in table {
             assert_eq!(size(stored), expected, "{stored:?}");
         }

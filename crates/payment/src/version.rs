@@ -25,18 +25,9 @@ pub struct Scene {
 }
 
 const SCENES: [Scene; 3] = [
-    Scene {
-        name: "SUBMIT_BUILD",
-        key: business_key::submit_build,
-    },
-    Scene {
-        name: "LOCK_ACTIVATE",
-        key: business_key::lock_activate,
-    },
-    Scene {
-        name: "AUDIT_PLAN_CREATE",
-        key: business_key::audit_plan_create,
-    },
+    Scene { name: "SUBMIT_BUILD", key: business_key::submit_build },
+    Scene { name: "LOCK_ACTIVATE", key: business_key::lock_activate },
+    Scene { name: "AUDIT_PLAN_CREATE", key: business_key::audit_plan_create },
 ];
 
 /// S03's payload.
@@ -89,11 +80,7 @@ pub enum Mode {
 impl Mode {
     /// The stored value's mode; a check constraint keeps others out.
     pub fn stored(text: &str) -> Mode {
-        if text == "REVISE" {
-            Mode::Revise
-        } else {
-            Mode::New
-        }
+        if text == "REVISE" { Mode::Revise } else { Mode::New }
     }
 
     /// The stored value.
@@ -180,10 +167,7 @@ impl VersionContext {
              WHERE v.id = :version AND v.deleted = 0",
             version = version.0,
         );
-        let row = from
-            .row(query)
-            .await?
-            .ok_or(PaymentError::VersionNotFound(version))?;
+        let row = from.row(query).await?.ok_or(PaymentError::VersionNotFound(version))?;
         let incident = row.int("invalidated_flag")? == 1
             && row.maybe_text("invalidated_reason")?.as_deref() == Some(PUBLISHED_INCIDENT);
         Ok(VersionContext {

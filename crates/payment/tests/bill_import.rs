@@ -43,28 +43,16 @@ async fn everything(db: &counterfoil_db::Db) -> Vec<Vec<String>> {
 /// Rows without the time they were written.
 async fn rows(db: &counterfoil_db::Db, which: usize) -> Vec<String> {
     let rows = table(db, EVERYTHING[which]).await;
-    rows.iter()
-        .map(|row| row.rsplit_once(' ').unwrap().0.to_owned())
-        .collect()
+    rows.iter().map(|row| row.rsplit_once(' ').unwrap().0.to_owned()).collect()
 }
 
 fn counts(imported: &Imported) -> [u64; 4] {
-    [
-        imported.created,
-        imported.updated,
-        imported.unchanged,
-        imported.refused,
-    ]
+    [imported.created, imported.updated, imported.unchanged, imported.refused]
 }
 
 fn crash(side: Side) -> FaultPlan {
     let action = FaultAction::Crash;
-    FaultPlan {
-        point: "import.bills".into(),
-        side,
-        passage: 1,
-        action,
-    }
+    FaultPlan { point: "import.bills".into(), side, passage: 1, action }
 }
 
 on_every_database! {
@@ -390,18 +378,12 @@ on_every_database! {
 /// The most memory this process ever had resident.
 fn peak_kilobytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmHWM:"))
-        .unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
 const BAD_ROWS: &[(&str, &str)] = &[
-    (
-        ",202609,1,1,1,1,7,,,,,1",
-        "line 3, station_id: must not be blank",
-    ),
+    (",202609,1,1,1,1,7,,,,,1", "line 3, station_id: must not be blank"),
     (
         "S:9,202609,1,1,1,1,7,,,,,1",
         "line 3, station_id: \"S:9\" may hold only letters, digits and -._/",
@@ -410,26 +392,11 @@ const BAD_ROWS: &[(&str, &str)] = &[
         "S9,202613,1,1,1,1,7,,,,,1",
         "line 3, bill_yearmonth: \"202613\" is not a month: write YYYYMM from 200001 to 209912",
     ),
-    (
-        "S9,202512,1,1,1,1,7,,,,,1",
-        "line 3, bill_yearmonth: 202512 is closed",
-    ),
-    (
-        "S9,202609,,1,1,1,7,,,,,1",
-        "line 3, contract_rent: must not be blank",
-    ),
-    (
-        "S9,202609,-1,1,1,1,7,,,,,1",
-        "line 3, contract_rent: -1.00 must not be negative",
-    ),
-    (
-        "S9,202609,1,-0.01,1,1,7,,,,,1",
-        "line 3, actual_rent: -0.01 must not be negative",
-    ),
-    (
-        "S9,202609,1,1.005,1,1,7,,,,,1",
-        "line 3, actual_rent: \"1.005\" has more than two decimals",
-    ),
+    ("S9,202512,1,1,1,1,7,,,,,1", "line 3, bill_yearmonth: 202512 is closed"),
+    ("S9,202609,,1,1,1,7,,,,,1", "line 3, contract_rent: must not be blank"),
+    ("S9,202609,-1,1,1,1,7,,,,,1", "line 3, contract_rent: -1.00 must not be negative"),
+    ("S9,202609,1,-0.01,1,1,7,,,,,1", "line 3, actual_rent: -0.01 must not be negative"),
+    ("S9,202609,1,1.005,1,1,7,,,,,1", "line 3, actual_rent: \"1.005\" has more than two decimals"),
     (
         "S9,202609,1,1,1e3,1,7,,,,,1",
         "line 3, pre_rent: \"1e3\" is not an amount in yuan: write digits with at most two \
@@ -439,10 +406,7 @@ const BAD_ROWS: &[(&str, &str)] = &[
         "S9,202609,1,1,1,3,7,,,,,1",
         "line 3, project_company_id: 3 is no project company; import companies first",
     ),
-    (
-        "S9,202609,1,1,1,1,9,,,,,1",
-        "line 3, partner_id: 9 is no partner; import partners first",
-    ),
+    ("S9,202609,1,1,1,1,9,,,,,1", "line 3, partner_id: 9 is no partner; import partners first"),
     (
         "S9,202609,1,1,1,1,-7,,,,,1",
         "line 3, partner_id: \"-7\" is no id: write a whole number from 1 to 999999999999",
@@ -471,18 +435,12 @@ const BAD_ROWS: &[(&str, &str)] = &[
         "S9,202609,1,1,1,1,7,张三,6222,中国银行,-1,1",
         "line 3, small_bill_amount: -1.00 must not be negative",
     ),
-    (
-        "S9,202609,1,1,1,1,7,,,,,-1",
-        "line 3, partner_bill_amount: -1.00 must not be negative",
-    ),
+    ("S9,202609,1,1,1,1,7,,,,,-1", "line 3, partner_bill_amount: -1.00 must not be negative"),
     (
         "S9,202609,1,1,1,1,7",
         "line 3, customer_name: is not there: the row has 7 cells, the header 12",
     ),
-    (
-        "S9,202609,1,1,1,1,7,,,,,1,more",
-        "line 3: has a cell beyond the header's 12 columns",
-    ),
+    ("S9,202609,1,1,1,1,7,,,,,1,more", "line 3: has a cell beyond the header's 12 columns"),
     (
         "S9,202609,92233720368547759,1,1,1,7,,,,,1",
         "line 3, contract_rent: \"92233720368547759\" is too large",

@@ -38,12 +38,7 @@ async fn accounts(db: &Db, text: &str) -> Result<Imported, PaymentError> {
 }
 
 fn counts(imported: &Imported) -> [u64; 4] {
-    [
-        imported.created,
-        imported.updated,
-        imported.unchanged,
-        imported.refused,
-    ]
+    [imported.created, imported.updated, imported.unchanged, imported.refused]
 }
 
 on_every_database! {

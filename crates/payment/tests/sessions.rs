@@ -28,10 +28,7 @@ const BILLS: [&str; 5] = [
 ];
 
 fn bill(station: &str) -> BillKey {
-    BillKey {
-        station: station.into(),
-        month: "202609".parse().unwrap(),
-    }
+    BillKey { station: station.into(), month: "202609".parse().unwrap() }
 }
 
 fn listed(stations: &[&str]) -> Selection {
@@ -43,11 +40,7 @@ fn month() -> Selection {
 }
 
 fn of(company: Option<i64>, partner: Option<i64>) -> Selection {
-    Selection::Month {
-        month: "202609".parse().unwrap(),
-        company,
-        partner,
-    }
+    Selection::Month { month: "202609".parse().unwrap(), company, partner }
 }
 
 async fn add(db: &Db, editor: Editor, selection: &Selection) -> Result<Added, PaymentError> {
@@ -58,10 +51,7 @@ async fn add(db: &Db, editor: Editor, selection: &Selection) -> Result<Added, Pa
 async fn opened(db: &Db) -> Editor {
     references(db).await;
     import(db, &BILLS).await.unwrap();
-    Editor {
-        session: open_new(db, USER).await.unwrap(),
-        user: USER,
-    }
+    Editor { session: open_new(db, USER).await.unwrap(), user: USER }
 }
 
 async fn items(db: &Db, session: SessionId) -> Vec<String> {
@@ -77,16 +67,12 @@ async fn items(db: &Db, session: SessionId) -> Vec<String> {
 /// `bill: why` of what could not be selected.
 fn reasons(added: &Added) -> Vec<String> {
     let shown = added.unselectable.iter();
-    shown
-        .map(|one| format!("{}: {}", one.bill.station, one.why))
-        .collect()
+    shown.map(|one| format!("{}: {}", one.bill.station, one.why)).collect()
 }
 
 fn unmarked(marked: &Marked) -> Vec<String> {
     let shown = marked.unmarked.iter();
-    shown
-        .map(|one| format!("{}: {}", one.bill.station, one.why))
-        .collect()
+    shown.map(|one| format!("{}: {}", one.bill.station, one.why)).collect()
 }
 
 /// Order 5 of USER at a status, its published version 3 in round 2 with three lines.

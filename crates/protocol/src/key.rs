@@ -65,9 +65,6 @@ mod tests {
     fn a_released_lock_frees_the_key_of_its_bill() {
         let month: BillMonth = "202609".parse().unwrap();
         assert_eq!(lock_key("S1", &month), "S1:202609");
-        assert_eq!(
-            released_lock_key("S1", &month, LockId(7)),
-            "S1:202609:RELEASED:7"
-        );
+        assert_eq!(released_lock_key("S1", &month, LockId(7)), "S1:202609:RELEASED:7");
     }
 }

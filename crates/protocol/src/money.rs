@@ -45,16 +45,9 @@ impl Fen {
         if cents.len() > 2 {
             return Err(MoneyError::Decimals);
         }
-        let cents: i64 = format!("{cents:0<2}")
-            .parse()
-            .map_err(|_| MoneyError::Form)?;
-        let fen = whole
-            .parse::<i64>()
-            .ok()
-            .and_then(|yuan| yuan.checked_mul(100));
-        let fen = fen
-            .and_then(|fen| fen.checked_add(cents))
-            .ok_or(MoneyError::Large)?;
+        let cents: i64 = format!("{cents:0<2}").parse().map_err(|_| MoneyError::Form)?;
+        let fen = whole.parse::<i64>().ok().and_then(|yuan| yuan.checked_mul(100));
+        let fen = fen.and_then(|fen| fen.checked_add(cents)).ok_or(MoneyError::Large)?;
         Ok(Fen(if negative { -fen } else { fen }))
     }
 
@@ -101,13 +94,8 @@ mod tests {
 
     #[test]
     fn yuan_with_at_most_two_decimals_become_fen() {
-        for (text, fen) in [
-            ("0", 0),
-            ("12", 1200),
-            ("12.3", 1230),
-            ("12.34", 1234),
-            ("-0.05", -5),
-        ] {
+        for (text, fen) in [("0", 0), ("12", 1200), ("12.3", 1230), ("12.34", 1234), ("-0.05", -5)]
+        {
             assert_eq!(Fen::from_yuan(text), Ok(Fen(fen)), "{text}");
         }
     }

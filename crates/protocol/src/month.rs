@@ -35,11 +35,7 @@ impl FromStr for BillMonth {
         let digits = text.len() == 6 && text.bytes().all(|b| b.is_ascii_digit());
         let in_century = digits && text.starts_with("20");
         let month_exists = in_century && ("01"..="12").contains(&&text[4..]);
-        if month_exists {
-            Ok(BillMonth(text.to_owned()))
-        } else {
-            Err(MonthError)
-        }
+        if month_exists { Ok(BillMonth(text.to_owned())) } else { Err(MonthError) }
     }
 }
 
@@ -72,16 +68,8 @@ mod tests {
         for good in ["200001", "202609", "209912"] {
             assert!(good.parse::<BillMonth>().is_ok(), "{good}");
         }
-        for bad in [
-            "",
-            "202600",
-            "202613",
-            "199912",
-            "210001",
-            "2026-9",
-            "20269",
-            "２０２６０９",
-        ] {
+        for bad in ["", "202600", "202613", "199912", "210001", "2026-9", "20269", "２０２６０９"]
+        {
             assert_eq!(bad.parse::<BillMonth>(), Err(MonthError), "{bad}");
         }
     }

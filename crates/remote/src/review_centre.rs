@@ -39,9 +39,7 @@ impl std::fmt::Debug for HttpReviewCentre {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // The host only: an address may hold a password.
         let host = self.base.host_str().unwrap_or_default();
-        f.debug_struct("HttpReviewCentre")
-            .field("host", &host)
-            .finish_non_exhaustive()
+        f.debug_struct("HttpReviewCentre").field("host", &host).finish_non_exhaustive()
     }
 }
 
@@ -73,11 +71,7 @@ impl HttpReviewCentre {
         };
         let client = builder.build();
         let client = client.map_err(|source| RemoteError::Client { what: WHAT, source })?;
-        Ok(HttpReviewCentre {
-            client,
-            base,
-            max_time,
-        })
+        Ok(HttpReviewCentre { client, base, max_time })
     }
 
     async fn post(&self, path: &str, body: &impl Serialize) -> Answer {
@@ -114,10 +108,7 @@ impl HttpReviewCentre {
         if error.is_connect() {
             return format!("no connection, nothing was sent: {}", innermost(error));
         }
-        format!(
-            "the connection broke, the request may have arrived: {}",
-            innermost(error)
-        )
+        format!("the connection broke, the request may have arrived: {}", innermost(error))
     }
 }
 
@@ -127,10 +118,7 @@ fn innermost(error: &reqwest::Error) -> String {
     while let Some(deeper) = cause.and_then(std::error::Error::source) {
         cause = Some(deeper);
     }
-    cause.map_or_else(
-        || "HTTP error".to_owned(),
-        |cause| cut(&cause.to_string(), MAX_MESSAGE),
-    )
+    cause.map_or_else(|| "HTTP error".to_owned(), |cause| cut(&cause.to_string(), MAX_MESSAGE))
 }
 
 fn cut(text: &str, most: usize) -> String {
@@ -215,22 +203,13 @@ fn read_opening(status: StatusCode, bytes: &[u8]) -> PlanAnswer {
         return PlanAnswer::Refused { code, message };
     }
     if !status.is_success() {
-        return PlanAnswer::Unknown {
-            message: format!("it answered {status}"),
-        };
+        return PlanAnswer::Unknown { message: format!("it answered {status}") };
     }
     let body: Option<Value> = serde_json::from_slice(bytes).ok();
-    let plan = body
-        .as_ref()
-        .and_then(|body| body.get("planId"))
-        .and_then(Value::as_i64);
+    let plan = body.as_ref().and_then(|body| body.get("planId")).and_then(Value::as_i64);
     match plan.filter(|plan| *plan > 0) {
-        Some(plan) => PlanAnswer::Accepted {
-            plan_id: PlanId(plan),
-        },
-        None => PlanAnswer::Unknown {
-            message: format!("it answered {status} without a planId"),
-        },
+        Some(plan) => PlanAnswer::Accepted { plan_id: PlanId(plan) },
+        None => PlanAnswer::Unknown { message: format!("it answered {status} without a planId") },
     }
 }
 
@@ -240,24 +219,17 @@ fn read_withdrawal(status: StatusCode, bytes: &[u8]) -> WithdrawAnswer {
         return WithdrawAnswer::Refused { code, message };
     }
     if !status.is_success() {
-        return WithdrawAnswer::Unknown {
-            message: format!("it answered {status}"),
-        };
+        return WithdrawAnswer::Unknown { message: format!("it answered {status}") };
     }
     let body: Option<Value> = serde_json::from_slice(bytes).ok();
-    let plans = body
-        .as_ref()
-        .and_then(|body| body.get("planIds"))
-        .and_then(Value::as_array);
+    let plans = body.as_ref().and_then(|body| body.get("planIds")).and_then(Value::as_array);
     let Some(plans) = plans else {
         return WithdrawAnswer::Unknown {
             message: format!("it answered {status} without planIds"),
         };
     };
     let ids = plans.iter().take(MAX_PLANS).filter_map(Value::as_i64);
-    WithdrawAnswer::Accepted {
-        plan_ids: ids.map(PlanId).collect(),
-    }
+    WithdrawAnswer::Accepted { plan_ids: ids.map(PlanId).collect() }
 }
 
 /// The centre's own code and detail (RFC 9457), or the status where it does not say.
@@ -279,24 +251,16 @@ mod tests {
 
     #[test]
     fn only_a_plan_id_is_acceptance_and_only_a_4xx_is_refusal() {
-        let accepted = |id| PlanAnswer::Accepted {
-            plan_id: PlanId(id),
-        };
+        let accepted = |id| PlanAnswer::Accepted { plan_id: PlanId(id) };
         let refused = |code: &str, message: &str| PlanAnswer::Refused {
             code: code.into(),
             message: message.into(),
         };
-        let unknown = |message: &str| PlanAnswer::Unknown {
-            message: message.into(),
-        };
+        let unknown = |message: &str| PlanAnswer::Unknown { message: message.into() };
         let without_id = |status: &str| unknown(&format!("it answered {status} without a planId"));
         let table = [
             (200, r#"{"planId":7}"#, accepted(7)),
-            (
-                201,
-                r#"{"planId":1000000000001,"more":1}"#,
-                accepted(1_000_000_000_001),
-            ),
+            (201, r#"{"planId":1000000000001,"more":1}"#, accepted(1_000_000_000_001)),
             (200, "", without_id("200 OK")),
             (200, "<html>hello</html>", without_id("200 OK")),
             (200, "{}", without_id("200 OK")),
@@ -308,31 +272,19 @@ mod tests {
             (200, r#"{"planId":7"#, without_id("200 OK")),
             (204, "", without_id("204 No Content")),
             (302, "", unknown("it answered 302 Found")),
-            (
-                500,
-                r#"{"planId":7}"#,
-                unknown("it answered 500 Internal Server Error"),
-            ),
+            (500, r#"{"planId":7}"#, unknown("it answered 500 Internal Server Error")),
             (503, "", unknown("it answered 503 Service Unavailable")),
             (
                 409,
                 r#"{"code":"review-round-stale","detail":"old"}"#,
                 refused("review-round-stale", "old"),
             ),
-            (
-                404,
-                "not here",
-                refused("http-404", "it answered 404 Not Found"),
-            ),
+            (404, "not here", refused("http-404", "it answered 404 Not Found")),
             (422, r#"{"code":"","title":"T"}"#, refused("http-422", "T")),
         ];
         for (status, body, expected) in table {
             let status = StatusCode::from_u16(status).unwrap();
-            assert_eq!(
-                read_opening(status, body.as_bytes()),
-                expected,
-                "{status} {body}"
-            );
+            assert_eq!(read_opening(status, body.as_bytes()), expected, "{status} {body}");
         }
     }
 
@@ -353,15 +305,8 @@ mod tests {
 
     #[test]
     fn what_the_centre_says_is_cut_before_it_is_kept() {
-        let long = format!(
-            r#"{{"code":"{}","detail":"{}"}}"#,
-            "c".repeat(999),
-            "账".repeat(999)
-        );
+        let long = format!(r#"{{"code":"{}","detail":"{}"}}"#, "c".repeat(999), "账".repeat(999));
         let (code, message) = refusal(StatusCode::CONFLICT, long.as_bytes());
-        assert_eq!(
-            (code.chars().count(), message.chars().count()),
-            (MAX_CODE, MAX_MESSAGE)
-        );
+        assert_eq!((code.chars().count(), message.chars().count()), (MAX_CODE, MAX_MESSAGE));
     }
 }

@@ -46,10 +46,7 @@ async fn install_once(db: &Db) -> Result<bool, ReviewError> {
         tx.rollback().await?;
         return Ok(false);
     }
-    let nodes = [
-        (OPERATION_MANAGER_A, "运营经理A审核"),
-        (OPERATION_MANAGER_B, "运营经理B审核"),
-    ];
+    let nodes = [(OPERATION_MANAGER_A, "运营经理A审核"), (OPERATION_MANAGER_B, "运营经理B审核")];
     for (sort, (code, name)) in (1_i64..).zip(nodes) {
         let node = sql!(
             "{insert_ignore} INTO review_config_node (type, node_code, node_name, sort, role)
@@ -105,10 +102,7 @@ pub(crate) async fn read(
     from: &impl Read,
     type_name: &str,
 ) -> Result<Vec<ConfiguredNode>, ReviewError> {
-    let defect = |why: String| ReviewError::NotConfigured {
-        type_name: type_name.to_owned(),
-        why,
-    };
+    let defect = |why: String| ReviewError::NotConfigured { type_name: type_name.to_owned(), why };
     let config = sql!(
         "SELECT node_code FROM review_config WHERE type = :type_name AND deleted = 0
          ORDER BY sort, id LIMIT 1",
@@ -178,13 +172,8 @@ fn chain(start: &str, links: &[(String, String)]) -> Result<Vec<String>, String>
     let mut codes: Vec<String> = Vec::new();
     let mut at = start;
     loop {
-        let mut next = links
-            .iter()
-            .filter(|(from, _)| from == at)
-            .map(|(_, to)| to.as_str());
-        let to = next
-            .next()
-            .ok_or_else(|| format!("no link leads on from {at}"))?;
+        let mut next = links.iter().filter(|(from, _)| from == at).map(|(_, to)| to.as_str());
+        let to = next.next().ok_or_else(|| format!("no link leads on from {at}"))?;
         if next.next().is_some() {
             return Err(format!("more than one link leads on from {at}"));
         }
@@ -219,30 +208,19 @@ mod tests {
             Result<&'static [&'static str], &'static str>,
         );
         let table: &[Case] = &[
-            (
-                &[("SUBMIT", "A"), ("A", "B"), ("B", "DONE")],
-                Ok(&["A", "B"]),
-            ),
-            (
-                &[("B", "DONE"), ("A", "B"), ("SUBMIT", "A")],
-                Ok(&["A", "B"]),
-            ),
+            (&[("SUBMIT", "A"), ("A", "B"), ("B", "DONE")], Ok(&["A", "B"])),
+            (&[("B", "DONE"), ("A", "B"), ("SUBMIT", "A")], Ok(&["A", "B"])),
             (&[("SUBMIT", "A"), ("A", "DONE"), ("X", "Y")], Ok(&["A"])),
             (&[], Err("no link leads on from SUBMIT")),
             (&[("SUBMIT", "A")], Err("no link leads on from A")),
             (&[("SUBMIT", "DONE")], Err("no node between")),
             (&[("SUBMIT", "A"), ("A", "B"), ("B", "A")], Err("back to A")),
             (&[("SUBMIT", "A"), ("A", "SUBMIT")], Err("back to SUBMIT")),
-            (
-                &[("SUBMIT", "A"), ("SUBMIT", "B"), ("A", "DONE")],
-                Err("more than one link"),
-            ),
+            (&[("SUBMIT", "A"), ("SUBMIT", "B"), ("A", "DONE")], Err("more than one link")),
         ];
         for (links, expected) in table {
-            let links: Vec<(String, String)> = links
-                .iter()
-                .map(|(a, b)| ((*a).to_owned(), (*b).to_owned()))
-                .collect();
+            let links: Vec<(String, String)> =
+                links.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
             match (chain(SUBMIT, &links), expected) {
                 (Ok(codes), Ok(expected)) => assert_eq!(codes, *expected),
                 (Err(why), Err(part)) => assert!(why.contains(part), "{links:?}: {why}"),

@@ -132,10 +132,7 @@ impl ReviewError {
     }
 
     pub(crate) fn invalid(field: &'static str, why: impl Into<String>) -> ReviewError {
-        ReviewError::Invalid {
-            field,
-            why: why.into(),
-        }
+        ReviewError::Invalid { field, why: why.into() }
     }
 }
 

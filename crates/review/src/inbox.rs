@@ -114,10 +114,7 @@ fn page(rows: &[Row], limit: u32) -> Result<Page, ReviewError> {
         Some(last) => Some(last.int("place")?),
         None => None,
     };
-    Ok(Page {
-        items: shown.iter().map(item).collect::<Result<_, _>>()?,
-        next,
-    })
+    Ok(Page { items: shown.iter().map(item).collect::<Result<_, _>>()?, next })
 }
 
 fn item(row: &Row) -> Result<Item, ReviewError> {

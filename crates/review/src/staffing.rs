@@ -51,10 +51,8 @@ mod tests {
             (&[&[1], &[2], &[]], Some(2)),
         ];
         for (nodes, expected) in table {
-            let sets: Vec<BTreeSet<UserId>> = nodes
-                .iter()
-                .map(|users| users.iter().copied().map(UserId).collect())
-                .collect();
+            let sets: Vec<BTreeSet<UserId>> =
+                nodes.iter().map(|users| users.iter().copied().map(UserId).collect()).collect();
             assert_eq!(understaffed(&sets), *expected, "{nodes:?}");
         }
     }

@@ -23,16 +23,8 @@ pub const PLAN_TRANSITIONS: &[(PlanStatus, PlanStatus, &str)] = &[
     (PlanStatus::NoStart, PlanStatus::Doing, "start"),
     (PlanStatus::Doing, PlanStatus::Passed, "last node approves"),
     (PlanStatus::Doing, PlanStatus::Rejected, "a node rejects"),
-    (
-        PlanStatus::NoStart,
-        PlanStatus::Withdrawn,
-        "newer round, or withdrawn",
-    ),
-    (
-        PlanStatus::Doing,
-        PlanStatus::Withdrawn,
-        "newer round, or withdrawn",
-    ),
+    (PlanStatus::NoStart, PlanStatus::Withdrawn, "newer round, or withdrawn"),
+    (PlanStatus::Doing, PlanStatus::Withdrawn, "newer round, or withdrawn"),
 ];
 
 impl PlanStatus {
@@ -58,17 +50,13 @@ impl PlanStatus {
 
     /// The status of a stored value. A check constraint keeps others out of the table.
     pub fn stored(text: &str) -> PlanStatus {
-        let found = PlanStatus::ALL
-            .into_iter()
-            .find(|status| status.as_str() == text);
+        let found = PlanStatus::ALL.into_iter().find(|status| status.as_str() == text);
         found.unwrap_or(PlanStatus::Withdrawn)
     }
 
     /// Whether a plan may go from `self` to `to`.
     pub fn may_become(self, to: PlanStatus) -> bool {
-        PLAN_TRANSITIONS
-            .iter()
-            .any(|(from, next, _)| *from == self && *next == to)
+        PLAN_TRANSITIONS.iter().any(|(from, next, _)| *from == self && *next == to)
     }
 
     /// Whether the plan holds its order's active key.
@@ -103,11 +91,7 @@ pub const NODE_TRANSITIONS: &[(NodeStatus, NodeStatus, &str)] = &[
     (NodeStatus::Waiting, NodeStatus::Doing, "its turn"),
     (NodeStatus::Doing, NodeStatus::Passed, "approve"),
     (NodeStatus::Doing, NodeStatus::Rejected, "reject"),
-    (
-        NodeStatus::Waiting,
-        NodeStatus::Closed,
-        "plan rejected or withdrawn",
-    ),
+    (NodeStatus::Waiting, NodeStatus::Closed, "plan rejected or withdrawn"),
     (NodeStatus::Doing, NodeStatus::Closed, "plan withdrawn"),
 ];
 
@@ -134,17 +118,13 @@ impl NodeStatus {
 
     /// The status of a stored value. A check constraint keeps others out of the table.
     pub fn stored(text: &str) -> NodeStatus {
-        let found = NodeStatus::ALL
-            .into_iter()
-            .find(|status| status.as_str() == text);
+        let found = NodeStatus::ALL.into_iter().find(|status| status.as_str() == text);
         found.unwrap_or(NodeStatus::Closed)
     }
 
     /// Whether a node may go from `self` to `to`.
     pub fn may_become(self, to: NodeStatus) -> bool {
-        NODE_TRANSITIONS
-            .iter()
-            .any(|(from, next, _)| *from == self && *next == to)
+        NODE_TRANSITIONS.iter().any(|(from, next, _)| *from == self && *next == to)
     }
 }
 
@@ -156,21 +136,11 @@ impl fmt::Display for NodeStatus {
 
 /// Both machines as Mermaid diagrams, for the docs: of the plan, then of the node.
 pub fn diagrams() -> [String; 2] {
-    let plan = PLAN_TRANSITIONS
-        .iter()
-        .map(|(from, to, by)| edge(from, to, by));
-    let node = NODE_TRANSITIONS
-        .iter()
-        .map(|(from, to, by)| edge(from, to, by));
+    let plan = PLAN_TRANSITIONS.iter().map(|(from, to, by)| edge(from, to, by));
+    let node = NODE_TRANSITIONS.iter().map(|(from, to, by)| edge(from, to, by));
     [
-        format!(
-            "stateDiagram-v2\n    [*] --> NO_START: build\n{}",
-            plan.collect::<String>()
-        ),
-        format!(
-            "stateDiagram-v2\n    [*] --> WAITING: build\n{}",
-            node.collect::<String>()
-        ),
+        format!("stateDiagram-v2\n    [*] --> NO_START: build\n{}", plan.collect::<String>()),
+        format!("stateDiagram-v2\n    [*] --> WAITING: build\n{}", node.collect::<String>()),
     ]
 }
 
@@ -184,11 +154,7 @@ mod tests {
 
     #[test]
     fn a_plan_that_has_ended_is_never_opened_again() {
-        for from in [
-            PlanStatus::Passed,
-            PlanStatus::Rejected,
-            PlanStatus::Withdrawn,
-        ] {
+        for from in [PlanStatus::Passed, PlanStatus::Rejected, PlanStatus::Withdrawn] {
             for to in PlanStatus::ALL {
                 assert!(!from.may_become(to), "{from} --> {to}");
             }
@@ -199,16 +165,8 @@ mod tests {
     #[test]
     fn only_a_plan_under_way_passes_or_is_rejected() {
         for from in PlanStatus::ALL {
-            assert_eq!(
-                from.may_become(PlanStatus::Passed),
-                from == PlanStatus::Doing,
-                "{from}"
-            );
-            assert_eq!(
-                from.may_become(PlanStatus::Rejected),
-                from == PlanStatus::Doing,
-                "{from}"
-            );
+            assert_eq!(from.may_become(PlanStatus::Passed), from == PlanStatus::Doing, "{from}");
+            assert_eq!(from.may_become(PlanStatus::Rejected), from == PlanStatus::Doing, "{from}");
         }
         assert!(!PlanStatus::Doing.may_become(PlanStatus::NoStart));
     }
@@ -217,11 +175,7 @@ mod tests {
     fn a_node_is_decided_only_while_it_has_the_turn_and_only_once() {
         for from in NodeStatus::ALL {
             for to in [NodeStatus::Passed, NodeStatus::Rejected] {
-                assert_eq!(
-                    from.may_become(to),
-                    from == NodeStatus::Doing,
-                    "{from} --> {to}"
-                );
+                assert_eq!(from.may_become(to), from == NodeStatus::Doing, "{from} --> {to}");
             }
         }
         for from in [NodeStatus::Passed, NodeStatus::Rejected, NodeStatus::Closed] {

@@ -46,23 +46,14 @@ async fn withdraw_once(db: &Db, withdrawal: &Withdrawal) -> Result<Vec<PlanId>, 
          ORDER BY id LIMIT :limit {for_update}",
         from_id = withdrawal.from_id.0,
         type_name = &withdrawal.type_name,
-        through_round = withdrawal
-            .through_round
-            .map_or(i64::from(i32::MAX), |round| round.0),
+        through_round = withdrawal.through_round.map_or(i64::from(i32::MAX), |round| round.0),
         limit = MAX_WITHDRAWN,
     );
     let mut withdrawn = Vec::new();
     for row in tx.rows(query).await? {
         let plan = PlanId(row.int("id")?);
         let status = PlanStatus::stored(&row.text("status")?);
-        withdraw_locked(
-            &mut tx,
-            plan,
-            status,
-            withdrawal.operator,
-            &withdrawal.reason,
-        )
-        .await?;
+        withdraw_locked(&mut tx, plan, status, withdrawal.operator, &withdrawal.reason).await?;
         withdrawn.push(plan);
     }
     tx.commit("review.withdrawal").await?;
@@ -113,9 +104,7 @@ pub(crate) async fn close_nodes(tx: &mut Tx, plan: PlanId) -> Result<(), ReviewE
         "UPDATE review_business_node_user SET has_turn = 0, update_time = :now
          WHERE node_id IN :nodes AND has_turn = 1",
     );
-    let turns = turns
-        .bind("now", now)
-        .bind_list("nodes", nodes_of(tx, plan).await?);
+    let turns = turns.bind("now", now).bind_list("nodes", nodes_of(tx, plan).await?);
     tx.execute(turns).await?;
     let nodes = sql!(
         "UPDATE review_business_node SET status = 'CLOSED', update_time = :now

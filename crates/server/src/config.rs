@@ -48,20 +48,14 @@ pub struct QualificationConfig {
 impl Default for QualificationConfig {
     fn default() -> QualificationConfig {
         let Tolerance { least, percent } = Tolerance::default();
-        QualificationConfig {
-            rent_tolerance_fen: least.0,
-            rent_tolerance_percent: percent,
-        }
+        QualificationConfig { rent_tolerance_fen: least.0, rent_tolerance_percent: percent }
     }
 }
 
 impl QualificationConfig {
     /// As the domain takes it.
     pub fn tolerance(&self) -> Tolerance {
-        Tolerance {
-            least: Fen(self.rent_tolerance_fen),
-            percent: self.rent_tolerance_percent,
-        }
+        Tolerance { least: Fen(self.rent_tolerance_fen), percent: self.rent_tolerance_percent }
     }
 }
 
@@ -108,27 +102,19 @@ impl Default for Config {
 
 impl Default for ServerConfig {
     fn default() -> ServerConfig {
-        ServerConfig {
-            listen: "127.0.0.1:8080".into(),
-        }
+        ServerConfig { listen: "127.0.0.1:8080".into() }
     }
 }
 
 impl Default for SchedulerConfig {
     fn default() -> SchedulerConfig {
-        SchedulerConfig {
-            default_cron: "*/10 * * * * *".into(),
-            jobs: BTreeMap::new(),
-        }
+        SchedulerConfig { default_cron: "*/10 * * * * *".into(), jobs: BTreeMap::new() }
     }
 }
 
 impl Default for ReviewConfig {
     fn default() -> ReviewConfig {
-        ReviewConfig {
-            url: String::new(),
-            timeout_ms: 10_000,
-        }
+        ReviewConfig { url: String::new(), timeout_ms: 10_000 }
     }
 }
 
@@ -138,11 +124,7 @@ impl Config {
         let defaults = Figment::from(Serialized::defaults(Config::default()));
         let with_file = match file {
             Some(path) => {
-                anyhow::ensure!(
-                    path.exists(),
-                    "there is no configuration {}",
-                    path.display()
-                );
+                anyhow::ensure!(path.exists(), "there is no configuration {}", path.display());
                 defaults.merge(Toml::file_exact(path))
             }
             None => defaults.merge(Toml::file("counterfoil.toml")),
@@ -150,17 +132,8 @@ impl Config {
         // Keys are kebab-case in the file; the environment cannot spell a dash.
         let environment = Env::prefixed("COUNTERFOIL_")
             .ignore(&OTHER_VARIABLES)
-            .map(|key| {
-                key.as_str()
-                    .to_lowercase()
-                    .replace("__", ".")
-                    .replace('_', "-")
-                    .into()
-            });
-        with_file
-            .merge(environment)
-            .extract()
-            .context("the configuration was refused")
+            .map(|key| key.as_str().to_lowercase().replace("__", ".").replace('_', "-").into());
+        with_file.merge(environment).extract().context("the configuration was refused")
     }
 
     /// How to open the database, with the fault hook of `COUNTERFOIL_FAULT` armed.
@@ -172,12 +145,7 @@ impl Config {
             })?;
             faults.arm(plan);
         }
-        Ok(Settings {
-            max_connections: self.max_connections,
-            clock,
-            faults,
-            ..Settings::default()
-        })
+        Ok(Settings { max_connections: self.max_connections, clock, faults, ..Settings::default() })
     }
 }
 

@@ -62,10 +62,7 @@ async fn run_job(engine: Arc<Engine>, job: Job, mut shutdown: Shutdown) {
         // After a clock that jumped back, what was last is no measure any more.
         let from = last.filter(|last| *last <= now).unwrap_or(now);
         let Ok(next) = job.cron.find_next_occurrence(&from, false) else {
-            tracing::warn!(
-                handler = job.handler,
-                "its cron expression never comes again"
-            );
+            tracing::warn!(handler = job.handler, "its cron expression never comes again");
             return;
         };
         if next > now {
@@ -104,11 +101,7 @@ async fn round(engine: &Engine, handler: &'static str) {
         ),
         Err(RoundError::Lost { done, source }) => {
             let error = anyhow::Error::new(source);
-            tracing::warn!(
-                handler,
-                succeeded = done.succeeded,
-                "the round ended early: {error:#}"
-            );
+            tracing::warn!(handler, succeeded = done.succeeded, "the round ended early: {error:#}");
         }
         Err(error) => tracing::error!(handler, %error, "the round did not run"),
     }

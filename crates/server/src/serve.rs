@@ -71,11 +71,7 @@ impl Service {
             .with_kicker(Kicker::pool(KickSettings::default()))
             .with_shutdown(shutdown.clone());
         start_work(&mut parts, Arc::new(engine), config, roles, &shutdown)?;
-        Ok(Service {
-            address,
-            handle,
-            parts,
-        })
+        Ok(Service { address, handle, parts })
     }
 
     /// Stops claiming, lets work reach its next batch, and ends.
@@ -111,10 +107,7 @@ impl OwnReviewCentre {
                 tracing::error!(%error, "the command's review centre ended");
             }
         });
-        Ok(OwnReviewCentre {
-            url,
-            _server: server,
-        })
+        Ok(OwnReviewCentre { url, _server: server })
     }
 }
 
@@ -128,11 +121,7 @@ fn start_work(
     if roles.contains(&Role::Worker) {
         parts.spawn(engine.clone().serve_kicks(shutdown.clone()));
         let db = engine.db().clone();
-        parts.spawn(counterfoil_task::listen(
-            engine.clone(),
-            db,
-            shutdown.clone(),
-        ));
+        parts.spawn(counterfoil_task::listen(engine.clone(), db, shutdown.clone()));
     }
     if roles.contains(&Role::Scheduler) {
         let jobs = scheduler::jobs(&engine, &config.scheduler)?;

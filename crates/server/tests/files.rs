@@ -5,9 +5,7 @@ use counterfoil_server::files::{self, FileError};
 use rust_xlsxwriter::{ExcelDateTime, Format, Workbook};
 
 fn csv(bytes: impl AsRef<[u8]>) -> Vec<Result<SheetRow, Unread>> {
-    files::of_bytes("a.csv", bytes.as_ref().to_vec())
-        .unwrap()
-        .collect()
+    files::of_bytes("a.csv", bytes.as_ref().to_vec()).unwrap().collect()
 }
 
 /// `line: cells` of the rows that hold anything, or the fault.
@@ -24,9 +22,7 @@ fn xlsx(fill: impl FnOnce(&mut rust_xlsxwriter::Worksheet)) -> Vec<Result<SheetR
     let mut book = Workbook::new();
     fill(book.add_worksheet());
     // A second sheet is not read.
-    book.add_worksheet()
-        .write_string(0, 0, "elsewhere")
-        .unwrap();
+    book.add_worksheet().write_string(0, 0, "elsewhere").unwrap();
     let bytes = book.save_to_buffer().unwrap();
     files::of_bytes("a.csv", bytes).unwrap().collect()
 }
@@ -34,25 +30,16 @@ fn xlsx(fill: impl FnOnce(&mut rust_xlsxwriter::Worksheet)) -> Vec<Result<SheetR
 #[test]
 fn csv_rows_keep_the_lines_an_editor_shows() {
     let text = "a,b\n\n1,2\n\n\n\"x\ny\",3\n4,5";
-    assert_eq!(
-        shown(csv(text)),
-        ["1: a|b", "3: 1|2", "6: x\ny|3", "8: 4|5"]
-    );
+    assert_eq!(shown(csv(text)), ["1: a|b", "3: 1|2", "6: x\ny|3", "8: 4|5"]);
     let windows = text.replace('\n', "\r\n");
-    assert_eq!(
-        shown(csv(windows)),
-        ["1: a|b", "3: 1|2", "6: x\r\ny|3", "8: 4|5"]
-    );
+    assert_eq!(shown(csv(windows)), ["1: a|b", "3: 1|2", "6: x\r\ny|3", "8: 4|5"]);
     let ended = format!("{text}\n\n");
     assert_eq!(shown(csv(ended)).len(), 4);
 }
 
 #[test]
 fn a_quoted_cell_before_a_windows_line_end_is_whole() {
-    assert_eq!(
-        shown(csv("a,\"b, c\"\r\n1,\"2\"\r\n")),
-        ["1: a|b, c", "2: 1|2"]
-    );
+    assert_eq!(shown(csv("a,\"b, c\"\r\n1,\"2\"\r\n")), ["1: a|b, c", "2: 1|2"]);
 }
 
 #[test]
@@ -75,10 +62,7 @@ fn a_cell_in_another_encoding_is_named_by_line_and_column_and_the_others_are_rea
 fn a_quotation_mark_that_is_not_closed_is_found() {
     let text = format!("a,b\n1,\"2\n{}", "3,4\n".repeat(2_000));
     let shown = shown(csv(text));
-    assert_eq!(
-        shown[1],
-        "line 2, b: is too long; is a quotation mark not closed?"
-    );
+    assert_eq!(shown[1], "line 2, b: is too long; is a quotation mark not closed?");
 }
 
 #[test]
@@ -100,11 +84,7 @@ fn xlsx_rows_read_like_the_same_rows_in_csv() {
     });
     let text = "\n账期,电站编号,合同租金,备注\n202609,S1,1180.1,x\n\n202609,S2,0.3,\n";
     let mut both = shown(rows);
-    assert!(
-        both.pop()
-            .unwrap()
-            .starts_with("line 7, 合同租金: is a number of over 15 digits")
-    );
+    assert!(both.pop().unwrap().starts_with("line 7, 合同租金: is a number of over 15 digits"));
     assert_eq!(both, shown(csv(text)));
 }
 
@@ -112,14 +92,10 @@ fn xlsx_rows_read_like_the_same_rows_in_csv() {
 fn what_a_spreadsheet_does_not_keep_exactly_is_refused_or_shown() {
     let rows = xlsx(|sheet| {
         sheet.write_string(0, 0, "收款账号").unwrap();
-        sheet
-            .write_number(1, 0, 6_222_000_012_345_678_901.0)
-            .unwrap();
+        sheet.write_number(1, 0, 6_222_000_012_345_678_901.0).unwrap();
         sheet.write_number(2, 0, 123_456_789_012_345.0).unwrap();
         // What 0.1 + 0.2 leaves: refused later, for its decimals.
-        sheet
-            .write_number(3, 0, f64::from_bits(0x3fd3_3333_3333_3334))
-            .unwrap();
+        sheet.write_number(3, 0, f64::from_bits(0x3fd3_3333_3333_3334)).unwrap();
         let date = ExcelDateTime::from_ymd(2026, 9, 1).unwrap();
         sheet
             .write_datetime_with_format(4, 0, &date, &Format::new().set_num_format("yyyymm"))
@@ -127,16 +103,10 @@ fn what_a_spreadsheet_does_not_keep_exactly_is_refused_or_shown() {
         sheet.write_boolean(5, 0, true).unwrap();
     });
     let shown = shown(rows);
-    assert!(
-        shown[1].starts_with("line 2, 收款账号: is a number of over 15 digits"),
-        "{shown:?}"
-    );
+    assert!(shown[1].starts_with("line 2, 收款账号: is a number of over 15 digits"), "{shown:?}");
     assert_eq!(shown[2], "3: 123456789012345");
     assert_eq!(shown[3], "4: 0.30000000000000004");
-    assert!(
-        shown[4].starts_with("line 5, 收款账号: is a date"),
-        "{shown:?}"
-    );
+    assert!(shown[4].starts_with("line 5, 收款账号: is a date"), "{shown:?}");
     assert_eq!(shown[5], "6: TRUE");
 }
 
@@ -146,10 +116,7 @@ fn one_cell_in_the_far_corner_of_a_sheet_takes_no_memory() {
         sheet.write_string(0, 0, "a").unwrap();
         sheet.write_string(1_048_575, 16_383, "far").unwrap();
     });
-    assert_eq!(
-        shown(rows),
-        ["1: a", "line 1048576, column 16384: is beyond column 64"]
-    );
+    assert_eq!(shown(rows), ["1: a", "line 1048576, column 16384: is beyond column 64"]);
 }
 
 #[test]
@@ -169,10 +136,7 @@ fn an_xlsx_file_that_would_unpack_to_gigabytes_is_refused_unread() {
     let mut book = Workbook::new();
     book.add_worksheet().write_string(0, 0, "a").unwrap();
     let mut bytes = book.save_to_buffer().unwrap();
-    let at = bytes
-        .windows(4)
-        .rposition(|four| four == b"PK\x01\x02")
-        .unwrap();
+    let at = bytes.windows(4).rposition(|four| four == b"PK\x01\x02").unwrap();
     bytes[at + 24..at + 28].copy_from_slice(&3_000_000_000_u32.to_le_bytes());
     let error = files::of_bytes("bomb.xlsx", bytes).unwrap_err();
     assert_eq!(error.code(), "file-too-large");

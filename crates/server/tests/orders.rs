@@ -39,26 +39,14 @@ async fn counterfoil(app: &TestApp, words: &[&str]) -> Answered {
 /// Succeeds, and answers the object.
 async fn told(app: &TestApp, words: &[&str]) -> Value {
     let answered = counterfoil(app, &[&["--json"], words].concat()).await;
-    assert_eq!(
-        answered.code,
-        Some(0),
-        "{words:?}: {} {}",
-        answered.out,
-        answered.err
-    );
+    assert_eq!(answered.code, Some(0), "{words:?}: {} {}", answered.out, answered.err);
     answered.json()
 }
 
 /// Is refused with exit code 2; answers the problem.
 async fn refused(app: &TestApp, words: &[&str]) -> Value {
     let answered = counterfoil(app, &[&["--json"], words].concat()).await;
-    assert_eq!(
-        answered.code,
-        Some(2),
-        "{words:?}: {} {}",
-        answered.out,
-        answered.err
-    );
+    assert_eq!(answered.code, Some(2), "{words:?}: {} {}", answered.out, answered.err);
     answered.json()
 }
 
@@ -78,11 +66,7 @@ async fn revised(app: &TestApp) -> Submission {
     let first = submitted(app).await;
     publish(app).await;
     let fixture = Fixture(app);
-    let bills = [
-        Bill::payable(1),
-        Bill::unqualified(3, "农户租金异常", 0),
-        Bill::payable(4),
-    ];
+    let bills = [Bill::payable(1), Bill::unqualified(3, "农户租金异常", 0), Bill::payable(4)];
     let session = fixture.revise_session(first.order.0, &bills).await;
     let second = fixture.submit(session).await;
     publish(app).await;

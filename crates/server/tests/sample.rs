@@ -41,10 +41,7 @@ fn the_checked_in_sample_is_what_its_seed_gives() {
     for (name, content) in generate(DEFAULT_SEED, DEFAULT_STATIONS).files() {
         let stored = std::fs::read_to_string(folder().join(name)).unwrap();
         let how = "cargo run -p counterfoil-server --example write_sample";
-        assert!(
-            stored == content,
-            "{name} is not what the generator gives: {how}"
-        );
+        assert!(stored == content, "{name} is not what the generator gives: {how}");
     }
 }
 

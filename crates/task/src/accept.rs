@@ -81,21 +81,14 @@ pub async fn accept_or_reuse(
     let acceptance = if inserted {
         Acceptance::New
     } else {
-        Acceptance::Reused {
-            status: stored.status,
-            exhausted: stored.exhausted,
-        }
+        Acceptance::Reused { status: stored.status, exhausted: stored.exhausted }
     };
     let trace = Trace {
         task_id: stored.id,
         code: &code,
         task_type: seed.kind.task_type,
         business_key: &seed.business_key,
-        action: if inserted {
-            Action::Accept
-        } else {
-            Action::Reuse
-        },
+        action: if inserted { Action::Accept } else { Action::Reuse },
         source: seed.source.as_ref(),
         result: stored.status.to_string(),
         detail: None,

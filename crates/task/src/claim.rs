@@ -71,7 +71,5 @@ async fn try_claim(db: &Db, kind: &Kind, task: &TaskRow, mode: ClaimMode) -> Res
     if task.status == TaskStatus::Running {
         tracing::warn!(task = %task.code, attempt = task.attempt, "took over a lost attempt");
     }
-    Ok(Some(Claim {
-        attempt: task.attempt + 1,
-    }))
+    Ok(Some(Claim { attempt: task.attempt + 1 }))
 }

@@ -26,10 +26,7 @@ pub struct EngineSettings {
 
 impl Default for EngineSettings {
     fn default() -> EngineSettings {
-        EngineSettings {
-            worker: own_name(),
-            lease_for: LEASE_FOR,
-        }
+        EngineSettings { worker: own_name(), lease_for: LEASE_FOR }
     }
 }
 
@@ -70,9 +67,7 @@ impl<W: Work> AnyWork for W {
     }
 
     fn subject_id(&self, task: &TaskRow) -> Option<i64> {
-        identify::<W::Payload>(Work::kind(self), task)
-            .ok()
-            .map(|payload| payload.subject_id())
+        identify::<W::Payload>(Work::kind(self), task).ok().map(|payload| payload.subject_id())
     }
 }
 
@@ -95,10 +90,7 @@ fn identify<P: Payload>(kind: &Kind, task: &TaskRow) -> Result<P, WorkError> {
     }
     let key = payload.business_key();
     if key != task.business_key {
-        return failed(format!(
-            "business_key is {}, task_data says {key}",
-            task.business_key
-        ));
+        return failed(format!("business_key is {}, task_data says {key}", task.business_key));
     }
     let code = TaskCode::of(kind.prefix, &key);
     if code != task.code {
@@ -120,9 +112,7 @@ pub struct Engine {
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine")
-            .field("handlers", &self.handlers())
-            .finish_non_exhaustive()
+        f.debug_struct("Engine").field("handlers", &self.handlers()).finish_non_exhaustive()
     }
 }
 
@@ -206,30 +196,18 @@ impl Engine {
     }
 
     pub(crate) fn work_of_handler(&self, handler: &str) -> Result<&dyn AnyWork, RoundError> {
-        let found = self
-            .works
-            .iter()
-            .find(|work| work.kind().handler == handler);
-        found
-            .map(AsRef::as_ref)
-            .ok_or_else(|| RoundError::UnknownHandler(handler.to_owned()))
+        let found = self.works.iter().find(|work| work.kind().handler == handler);
+        found.map(AsRef::as_ref).ok_or_else(|| RoundError::UnknownHandler(handler.to_owned()))
     }
 
     /// Runs the handler's rules on what a round touched. A broken rule is logged and counted; it
     /// never undoes committed work nor turns the round's result.
     pub(crate) async fn check_touched(&self, kind: &Kind, work: &dyn AnyWork, tasks: &[TaskRow]) {
-        let ids: Vec<i64> = tasks
-            .iter()
-            .filter_map(|task| work.subject_id(task))
-            .collect();
+        let ids: Vec<i64> = tasks.iter().filter_map(|task| work.subject_id(task)).collect();
         if ids.is_empty() {
             return;
         }
-        for rule in self
-            .rules
-            .iter()
-            .filter(|rule| rule.handlers.contains(&kind.handler))
-        {
+        for rule in self.rules.iter().filter(|rule| rule.handlers.contains(&kind.handler)) {
             match rule::check_touched(&self.db, rule, &ids).await {
                 Ok(None) => {}
                 Ok(Some(breach)) => {

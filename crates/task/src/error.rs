@@ -72,10 +72,7 @@ pub enum WorkError {
 impl WorkError {
     /// A counted failure.
     pub fn failed(code: &'static str, message: impl Into<String>) -> WorkError {
-        WorkError::Failed {
-            code,
-            message: message.into(),
-        }
+        WorkError::Failed { code, message: message.into() }
     }
 
     /// The stable code kept with a batch and shown to people.

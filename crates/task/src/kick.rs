@@ -102,8 +102,7 @@ impl Kicker {
             return Ok(());
         };
         let from = &pool.name;
-        tx.notify(CHANNEL, &format!("{from} {} {code}", kind.handler))
-            .await?;
+        tx.notify(CHANNEL, &format!("{from} {} {code}", kind.handler)).await?;
         let code = code.clone();
         tx.after_commit(move || {
             pool.offer(kind, code);
@@ -131,21 +130,14 @@ impl Pool {
         if self.settings.disabled_stages.contains(kind.stage) {
             return false;
         }
-        let percent = self
-            .settings
-            .gray_percent
-            .get(kind.stage)
-            .copied()
-            .unwrap_or(100);
+        let percent = self.settings.gray_percent.get(kind.stage).copied().unwrap_or(100);
         // The code ends in an MD5: its last bytes spread evenly and are the same in every process.
         let bucket = code
             .as_str()
             .bytes()
             .rev()
             .take(4)
-            .fold(0_u32, |sum, byte| {
-                sum.wrapping_mul(31).wrapping_add(u32::from(byte))
-            });
+            .fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)));
         bucket % 100 < percent
     }
 
@@ -200,39 +192,26 @@ impl Engine {
         while workers.join_next().await.is_some() {}
         pool.state().closed = true;
         // All permits back = no extra worker is left. The semaphore is never closed.
-        let extras = pool
-            .settings
-            .max_workers
-            .saturating_sub(pool.settings.core_workers);
-        let _ = pool
-            .extras
-            .acquire_many(u32::try_from(extras).unwrap_or(0))
-            .await;
+        let extras = pool.settings.max_workers.saturating_sub(pool.settings.core_workers);
+        let _ = pool.extras.acquire_many(u32::try_from(extras).unwrap_or(0)).await;
     }
 
     /// Runs one task now if an ordinary claim wins it: what a kick does.
     pub async fn run_task(&self, handler: &str, code: &TaskCode) -> Result<Summary, RoundError> {
         let work = self.work_of_handler(handler)?;
         let kind = work.kind();
-        let mut summary = Summary {
-            handler: kind.handler.to_owned(),
-            ..Summary::default()
-        };
+        let mut summary = Summary { handler: kind.handler.to_owned(), ..Summary::default() };
         let ran = match select::by_code(self.db(), kind, code).await {
             Ok(Some(task)) => {
                 summary.selected = 1;
-                self.run_one(work, &task, ClaimMode::Automatic, &mut summary)
-                    .await
+                self.run_one(work, &task, ClaimMode::Automatic, &mut summary).await
             }
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
         match ran {
             Ok(()) => Ok(summary),
-            Err(source) => Err(RoundError::Lost {
-                done: Box::new(summary),
-                source,
-            }),
+            Err(source) => Err(RoundError::Lost { done: Box::new(summary), source }),
         }
     }
 }

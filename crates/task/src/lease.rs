@@ -94,8 +94,7 @@ impl Progress {
     /// Adds to a counter.
     #[must_use]
     pub fn add(mut self, column: &'static str, by: u64) -> Progress {
-        self.0
-            .push((column, Change::Add(i64::try_from(by).unwrap_or(i64::MAX))));
+        self.0.push((column, Change::Add(i64::try_from(by).unwrap_or(i64::MAX))));
         self
     }
 }
@@ -110,20 +109,8 @@ impl Lease {
         worker: &str,
         terms: LeaseTerms,
     ) -> Result<std::result::Result<Lease, LeaseUnavailable>> {
-        let LeaseTable {
-            name,
-            status,
-            running,
-            failed,
-            version,
-            ..
-        } = table;
-        let open = table
-            .open
-            .iter()
-            .map(|s| format!("'{s}'"))
-            .collect::<Vec<_>>()
-            .join(", ");
+        let LeaseTable { name, status, running, failed, version, .. } = table;
+        let open = table.open.iter().map(|s| format!("'{s}'")).collect::<Vec<_>>().join(", ");
         let text = format!(
             "UPDATE {name}
              SET {status} = '{running}', worker_id = :worker, {version} = :version + 1,
@@ -142,25 +129,15 @@ impl Lease {
             .bind("id", id);
         if tx.execute(update).await? == 1 {
             let version = expected_version + 1;
-            return Ok(Ok(Lease {
-                table,
-                id,
-                version,
-                worker: worker.to_owned(),
-                terms,
-            }));
+            return Ok(Ok(Lease { table, id, version, worker: worker.to_owned(), terms }));
         }
         let text = format!(
             "SELECT lease_expire_time FROM {name}
              WHERE id = :id AND {status} = '{running}' AND lease_expire_time > :now"
         );
-        let held = tx
-            .row(Query::built(text).bind("id", id).bind("now", now))
-            .await?;
+        let held = tx.row(Query::built(text).bind("id", id).bind("now", now)).await?;
         Ok(Err(match held {
-            Some(row) => LeaseUnavailable::Held {
-                until: row.instant("lease_expire_time")?,
-            },
+            Some(row) => LeaseUnavailable::Held { until: row.instant("lease_expire_time")? },
             None => LeaseUnavailable::Moved,
         }))
     }
@@ -196,18 +173,11 @@ impl Lease {
     /// Lets go so that the next owner need not wait for the expiry. Guard as [`Lease::advance`].
     pub async fn release(&self, tx: &mut Tx) -> Result<bool> {
         let now = tx.now();
-        self.write(tx, Progress::none().set("lease_expire_time", now), true)
-            .await
+        self.write(tx, Progress::none().set("lease_expire_time", now), true).await
     }
 
     async fn write(&self, tx: &mut Tx, progress: Progress, unexpired: bool) -> Result<bool> {
-        let LeaseTable {
-            name,
-            status,
-            running,
-            version,
-            ..
-        } = self.table;
+        let LeaseTable { name, status, running, version, .. } = self.table;
         let now = tx.now();
         let mut sets = String::new();
         for (column, change) in &progress.0 {
@@ -216,11 +186,7 @@ impl Lease {
                 Change::Add(_) => sets.push_str(&format!("{column} = {column} + :{column}, ")),
             }
         }
-        let alive = if unexpired {
-            "AND lease_expire_time > :now"
-        } else {
-            ""
-        };
+        let alive = if unexpired { "AND lease_expire_time > :now" } else { "" };
         let text = format!(
             "UPDATE {name} SET {sets}heartbeat_time = :now, update_time = :now
              WHERE id = :id AND {status} = '{running}' AND worker_id = :worker

@@ -89,11 +89,7 @@ impl RerunPlan {
     /// For people.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        let parts = [
-            ("will", &self.will),
-            ("will not", &self.will_not),
-            ("cannot", &self.cannot),
-        ];
+        let parts = [("will", &self.will), ("will not", &self.will_not), ("cannot", &self.cannot)];
         for (what, sentences) in parts {
             for sentence in sentences {
                 text.push_str(&format!("{what:<9}{sentence}\n"));
@@ -118,35 +114,18 @@ pub struct RerunFacts {
 
 /// Decides what a rerun would do. Pure.
 pub fn plan_rerun(facts: RerunFacts) -> RerunPlan {
-    let RerunFacts {
-        status,
-        attempt,
-        retries,
-        stale,
-    } = facts;
+    let RerunFacts { status, attempt, retries, stale } = facts;
     let will_run = match status {
         TaskStatus::Pending | TaskStatus::Failed => true,
         TaskStatus::Running => stale,
         TaskStatus::Success | TaskStatus::Cancelled => false,
     };
-    let mut plan = RerunPlan {
-        will_run,
-        will: vec![],
-        will_not: vec![],
-        cannot: vec![],
-    };
+    let mut plan = RerunPlan { will_run, will: vec![], will_not: vec![], cannot: vec![] };
     if will_run {
-        plan.will.push(format!(
-            "claim attempt {} now, whatever the due time",
-            attempt + 1
-        ));
-        plan.will
-            .push("go on from what earlier attempts committed".into());
-        plan.will_not.push(format!(
-            "reset the {retries} counted failures; a new one adds to them"
-        ));
-        plan.cannot
-            .push("do again what was done: every write proves that it is still due".into());
+        plan.will.push(format!("claim attempt {} now, whatever the due time", attempt + 1));
+        plan.will.push("go on from what earlier attempts committed".into());
+        plan.will_not.push(format!("reset the {retries} counted failures; a new one adds to them"));
+        plan.cannot.push("do again what was done: every write proves that it is still due".into());
     } else {
         let why = match status {
             TaskStatus::Running => "it is RUNNING and its process touched it within 10 minutes",
@@ -228,12 +207,7 @@ mod tests {
             (TaskStatus::Cancelled, true, false),
         ];
         for (status, stale, will_run) in table {
-            let facts = RerunFacts {
-                status,
-                attempt: 1,
-                retries: 3,
-                stale,
-            };
+            let facts = RerunFacts { status, attempt: 1, retries: 3, stale };
             assert_eq!(plan_rerun(facts).will_run, will_run, "{facts:?}");
         }
     }

@@ -44,10 +44,7 @@ pub struct RoundParameter {
 impl RoundParameter {
     /// An automatic scan with the kind's default number of tasks.
     pub fn scan(kind: &Kind) -> RoundParameter {
-        RoundParameter {
-            selector: None,
-            max_tasks: kind.default_round,
-        }
+        RoundParameter { selector: None, max_tasks: kind.default_round }
     }
 
     /// Reads bare JSON, `{"data":{…}}` or `{"data":"…json text…"}`; blank is an automatic scan.
@@ -79,10 +76,7 @@ impl RoundParameter {
             return Err(ParameterError::EmptySelector(field.clone()));
         }
         let selector = (!empty).then_some(Selector { codes, keys });
-        Ok(RoundParameter {
-            selector,
-            max_tasks,
-        })
+        Ok(RoundParameter { selector, max_tasks })
     }
 }
 
@@ -94,10 +88,7 @@ fn selector_of(named: Option<String>, field: &str, value: &Value) -> Option<Stri
 fn object(text: &str) -> Result<Map<String, Value>, ParameterError> {
     match serde_json::from_str(text) {
         Ok(Value::Object(fields)) => Ok(fields),
-        Ok(other) => Err(ParameterError::NotAnObject(format!(
-            "it is {}",
-            name_of(&other)
-        ))),
+        Ok(other) => Err(ParameterError::NotAnObject(format!("it is {}", name_of(&other)))),
         Err(error) => Err(ParameterError::NotAnObject(error.to_string())),
     }
 }
@@ -130,17 +121,12 @@ fn merge(into: &mut Vec<String>, field: &str, value: &Value) -> Result<(), Param
     let texts: Vec<&str> = match value {
         Value::Null => Vec::new(),
         Value::String(text) if !plural => vec![text],
-        Value::Array(items) if plural => items
-            .iter()
-            .map(|item| item.as_str().ok_or_else(wrong))
-            .collect::<Result<_, _>>()?,
+        Value::Array(items) if plural => {
+            items.iter().map(|item| item.as_str().ok_or_else(wrong)).collect::<Result<_, _>>()?
+        }
         _ => return Err(wrong()),
     };
-    for text in texts
-        .into_iter()
-        .map(str::trim)
-        .filter(|text| !text.is_empty())
-    {
+    for text in texts.into_iter().map(str::trim).filter(|text| !text.is_empty()) {
         if !into.iter().any(|known| known == text) {
             into.push(text.to_owned());
         }
@@ -149,10 +135,8 @@ fn merge(into: &mut Vec<String>, field: &str, value: &Value) -> Result<(), Param
 }
 
 fn task_count(kind: &Kind, field: &str, value: &Value) -> Result<u32, ParameterError> {
-    let wrong = || ParameterError::WrongType {
-        field: field.to_owned(),
-        expected: "a whole number",
-    };
+    let wrong =
+        || ParameterError::WrongType { field: field.to_owned(), expected: "a whole number" };
     let count = match value {
         Value::Null => return Ok(kind.default_round),
         Value::Number(number) => match (number.as_i64(), number.as_u64()) {
@@ -198,14 +182,7 @@ mod tests {
 
     #[test]
     fn nothing_to_select_is_an_automatic_scan() {
-        for text in [
-            "",
-            "  ",
-            "{}",
-            r#"{"data":{}}"#,
-            r#"{"data":""}"#,
-            r#"{"taskCode":null}"#,
-        ] {
+        for text in ["", "  ", "{}", r#"{"data":{}}"#, r#"{"data":""}"#, r#"{"taskCode":null}"#] {
             assert_eq!(parse(text), Ok(RoundParameter::scan(&KIND)), "{text}");
         }
     }
@@ -213,10 +190,7 @@ mod tests {
     #[test]
     fn three_wrappings_say_the_same() {
         let bare = parse(r#"{"businessKey":"K","maxTaskCount":1}"#).unwrap();
-        assert_eq!(
-            parse(r#"{"data":{"businessKey":"K","maxTaskCount":1}}"#),
-            Ok(bare.clone())
-        );
+        assert_eq!(parse(r#"{"data":{"businessKey":"K","maxTaskCount":1}}"#), Ok(bare.clone()));
         let text = r#"{"data":"{\"businessKey\":\"K\",\"maxTaskCount\":1}"}"#;
         assert_eq!(parse(text), Ok(bare));
     }
@@ -225,10 +199,7 @@ mod tests {
     fn singular_and_plural_merge_trimmed_and_without_duplicates() {
         let parameter =
             parse(r#"{"taskCode":" a ","taskCodes":["a","b"," "],"businessKeys":["k"]}"#).unwrap();
-        let selector = Selector {
-            codes: vec!["a".into(), "b".into()],
-            keys: vec!["k".into()],
-        };
+        let selector = Selector { codes: vec!["a".into(), "b".into()], keys: vec!["k".into()] };
         assert_eq!(parameter.selector, Some(selector));
     }
 
@@ -238,12 +209,7 @@ mod tests {
             let parameter = parse(&format!(r#"{{"maxTaskCount":{text}}}"#)).unwrap();
             assert_eq!(parameter.max_tasks, count, "{text}");
         }
-        assert_eq!(
-            parse(r#"{"maxTaskCount":18446744073709551615}"#)
-                .unwrap()
-                .max_tasks,
-            200
-        );
+        assert_eq!(parse(r#"{"maxTaskCount":18446744073709551615}"#).unwrap().max_tasks, 200);
     }
 
     // Seed 001, 10.3: the old system fell back to a scan of 50 when the parameter did not parse.

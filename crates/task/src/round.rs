@@ -53,10 +53,7 @@ impl Summary {
     }
 
     fn trouble(&mut self, task: &TaskRow, message: String) {
-        self.errors.push(TaskTrouble {
-            task_code: task.code.to_string(),
-            message,
-        });
+        self.errors.push(TaskTrouble { task_code: task.code.to_string(), message });
     }
 }
 
@@ -94,17 +91,11 @@ impl Engine {
         parameter: &RoundParameter,
     ) -> Result<Summary, RoundError> {
         let kind = work.kind();
-        let mut summary = Summary {
-            handler: kind.handler.to_owned(),
-            ..Summary::default()
-        };
+        let mut summary = Summary { handler: kind.handler.to_owned(), ..Summary::default() };
         let (tasks, mode) = match self.select(kind, parameter).await {
             Ok(selected) => selected,
             Err(source) => {
-                return Err(RoundError::Lost {
-                    done: Box::new(summary),
-                    source,
-                });
+                return Err(RoundError::Lost { done: Box::new(summary), source });
             }
         };
         summary.selected = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
@@ -114,10 +105,7 @@ impl Engine {
                 continue;
             }
             if let Err(source) = self.run_one(work, task, mode, &mut summary).await {
-                return Err(RoundError::Lost {
-                    done: Box::new(summary),
-                    source,
-                });
+                return Err(RoundError::Lost { done: Box::new(summary), source });
             }
         }
         self.check_touched(kind, work, &tasks).await;
@@ -137,10 +125,7 @@ impl Engine {
             }
             None => {
                 let now = self.db().now().await?;
-                Ok((
-                    select::due(self.db(), kind, now, limit).await?,
-                    ClaimMode::Automatic,
-                ))
+                Ok((select::due(self.db(), kind, now, limit).await?, ClaimMode::Automatic))
             }
         }
     }
@@ -177,9 +162,7 @@ impl Engine {
             worker: self.worker(),
             kicker: self.kicker(),
             shutdown: self.shutdown(),
-            terms: LeaseTerms {
-                lasts: self.settings().lease_for,
-            },
+            terms: LeaseTerms { lasts: self.settings().lease_for },
             lease: std::sync::Mutex::new(None),
         };
         match work.run(task, &run).await {
@@ -245,13 +228,7 @@ fn lost(error: WorkError) -> DbError {
 
 /// `min(60, max(1, new_retry_count + 1) × 5)` minutes after the failure.
 pub(crate) fn backoff(new_retry_count: i64) -> chrono::TimeDelta {
-    chrono::TimeDelta::minutes(
-        new_retry_count
-            .saturating_add(1)
-            .max(1)
-            .saturating_mul(5)
-            .min(60),
-    )
+    chrono::TimeDelta::minutes(new_retry_count.saturating_add(1).max(1).saturating_mul(5).min(60))
 }
 
 async fn write_failure(run: &Run<'_>, error: &WorkError) -> Result<End, WorkError> {
@@ -313,9 +290,6 @@ mod tests {
     #[test]
     fn failures_back_off_ten_fifteen_twenty_minutes_up_to_an_hour() {
         let minutes: Vec<i64> = (1..=13).map(|n| backoff(n).num_minutes()).collect();
-        assert_eq!(
-            minutes,
-            [10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 60, 60]
-        );
+        assert_eq!(minutes, [10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 60, 60]);
     }
 }

@@ -62,9 +62,5 @@ async fn breach(db: &Db, rule: &Rule, query: Query) -> Result<Option<Breach>> {
         });
         cells.collect::<Vec<_>>().join(" ")
     });
-    Ok(Some(Breach {
-        rule: rule.name,
-        holds: rule.holds,
-        rows: shown.collect(),
-    }))
+    Ok(Some(Breach { rule: rule.name, holds: rule.holds, rows: shown.collect() }))
 }

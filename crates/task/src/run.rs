@@ -101,11 +101,7 @@ impl Run<'_> {
     /// # Errors
     /// [`WorkError::Stopping`]: return it; the engine does the rest.
     pub fn checkpoint(&self) -> Result<(), WorkError> {
-        if self.shutdown.is_asked() {
-            Err(WorkError::Stopping)
-        } else {
-            Ok(())
-        }
+        if self.shutdown.is_asked() { Err(WorkError::Stopping) } else { Ok(()) }
     }
 
     /// Leases a row for this run, and remembers it, so that a failure of the task also fails the

@@ -96,10 +96,7 @@ pub(crate) async fn named(
 
 /// One task by its code, for a kick.
 pub(crate) async fn by_code(db: &Db, kind: &Kind, code: &TaskCode) -> Result<Option<TaskRow>> {
-    let selector = Selector {
-        codes: vec![code.as_str().to_owned()],
-        keys: vec![],
-    };
+    let selector = Selector { codes: vec![code.as_str().to_owned()], keys: vec![] };
     Ok(named(db, kind, &selector, 1).await?.pop())
 }
 

@@ -28,16 +28,8 @@ pub const TRANSITIONS: &[(TaskStatus, TaskStatus, &str)] = &[
     (Running, Failed, "failure"),
     (Running, Cancelled, "cancelled by its own work"),
     (Running, Pending, "handed back"),
-    (
-        Pending,
-        Cancelled,
-        "cancelled by a person or a business rule",
-    ),
-    (
-        Failed,
-        Cancelled,
-        "cancelled by a person or a business rule",
-    ),
+    (Pending, Cancelled, "cancelled by a person or a business rule"),
+    (Failed, Cancelled, "cancelled by a person or a business rule"),
 ];
 
 impl TaskStatus {
@@ -57,16 +49,12 @@ impl TaskStatus {
 
     /// The status a code stands for. A check constraint keeps others out of the table.
     pub fn of_code(code: i64) -> Option<TaskStatus> {
-        TaskStatus::ALL
-            .into_iter()
-            .find(|status| status.code() == code)
+        TaskStatus::ALL.into_iter().find(|status| status.code() == code)
     }
 
     /// Whether a task may go from `self` to `to`.
     pub fn may_become(self, to: TaskStatus) -> bool {
-        TRANSITIONS
-            .iter()
-            .any(|(from, next, _)| *from == self && *next == to)
+        TRANSITIONS.iter().any(|(from, next, _)| *from == self && *next == to)
     }
 
     /// Whether nothing can ever move the task again.

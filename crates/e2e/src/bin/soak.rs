@@ -17,27 +17,16 @@ fn main() {
     let only = value("--database-kind");
     let own = std::env::current_exe().expect("this program's path");
     let binary = own.with_file_name("counterfoil");
-    assert!(
-        binary.exists(),
-        "build it first: cargo build --bin counterfoil"
-    );
+    assert!(binary.exists(), "build it first: cargo build --bin counterfoil");
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     for dialect in [Dialect::Sqlite, Dialect::Postgres, Dialect::MariaDb] {
         if only.as_deref().is_some_and(|name| name != dialect.name()) {
             continue;
         }
-        let plan = KillPlan {
-            binary: binary.clone(),
-            kills,
-            seed,
-        };
+        let plan = KillPlan { binary: binary.clone(), kills, seed };
         runtime.block_on(run(dialect, move |app: TestApp| async move {
             let report = kill_loop(&app, &plan).await;
-            let _ = writeln!(
-                std::io::stdout(),
-                "{} seed {seed}: {report:?}",
-                dialect.name()
-            );
+            let _ = writeln!(std::io::stdout(), "{} seed {seed}: {report:?}", dialect.name());
         }));
     }
 }

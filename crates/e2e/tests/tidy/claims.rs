@@ -28,15 +28,10 @@ fn claims(readme: &Source) -> Vec<(usize, &str)> {
 fn without_heads(rows: Vec<(usize, &str)>) -> Vec<(usize, &str)> {
     let is_rule =
         |row: &str| row.starts_with('|') && row.trim_matches(['|', '-', ':', ' ']).is_empty();
-    let rules: Vec<usize> = rows
-        .iter()
-        .filter(|(_, row)| is_rule(row))
-        .map(|(line, _)| *line)
-        .collect();
+    let rules: Vec<usize> =
+        rows.iter().filter(|(_, row)| is_rule(row)).map(|(line, _)| *line).collect();
     let is_claim = |line: usize| !rules.contains(&line) && !rules.contains(&(line + 1));
-    rows.into_iter()
-        .filter(|(line, _)| is_claim(*line))
-        .collect()
+    rows.into_iter().filter(|(line, _)| is_claim(*line)).collect()
 }
 
 fn unproved(sources: &[Source]) -> Vec<String> {
@@ -49,10 +44,8 @@ fn unproved(sources: &[Source]) -> Vec<String> {
     }
     let mut found = Vec::new();
     for (line, row) in claims {
-        let proofs: Vec<Link> = links(row)
-            .into_iter()
-            .filter(|link| link.path().is_some_and(is_test))
-            .collect();
+        let proofs: Vec<Link> =
+            links(row).into_iter().filter(|link| link.path().is_some_and(is_test)).collect();
         if proofs.is_empty() {
             found.push(readme.breach(line, "the claim links to no test"));
         }
@@ -81,8 +74,7 @@ fn missing(link: &Link, sources: &[Source]) -> Option<String> {
 }
 
 fn has_word(text: &str, word: &str) -> bool {
-    text.split(|letter: char| !letter.is_alphanumeric() && letter != '_')
-        .any(|all| all == word)
+    text.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|all| all == word)
 }
 
 #[test]
@@ -102,10 +94,7 @@ fn a_claim_without_a_test_is_found() {
         - listed\n## Next\n| x |\n";
     let found = unproved(&[
         Source::new(README, readme),
-        Source::new(
-            "crates/a/tests/a.rs",
-            "#[test]\nfn bills_are_paid_once() {}",
-        ),
+        Source::new("crates/a/tests/a.rs", "#[test]\nfn bills_are_paid_once() {}"),
         Source::new("crates/a/src/a.rs", "fn a() {}"),
     ]);
     assert_eq!(
@@ -123,8 +112,5 @@ fn a_claim_without_a_test_is_found() {
 #[test]
 fn a_readme_that_claims_nothing_is_found() {
     assert_eq!(unproved(&[]).len(), 1);
-    assert_eq!(
-        unproved(&[Source::new(README, "## What it proves\nMuch.\n")]).len(),
-        1
-    );
+    assert_eq!(unproved(&[Source::new(README, "## What it proves\nMuch.\n")]).len(), 1);
 }

@@ -4,12 +4,8 @@
 use crate::source::{Source, assert_none, rust};
 use crate::syntax::{Token, tokens};
 
-const ROOMS: [&str; 4] = [
-    "crates/task/src/",
-    "crates/review/src/",
-    "crates/payment/src/",
-    "crates/reconcile/src/",
-];
+const ROOMS: [&str; 4] =
+    ["crates/task/src/", "crates/review/src/", "crates/payment/src/", "crates/reconcile/src/"];
 
 /// How the three databases are asked for the time.
 const CLOCKS: [&str; 11] = [
@@ -63,8 +59,5 @@ fn a_statement_that_asks_for_the_time_is_found_inside_macros_too() {
 #[test]
 fn rust_that_reads_the_transactions_time_is_left_alone() {
     let good = "/// Not CURRENT_TIMESTAMP, not NOW().\nfn a() { let now = tx.now(); } // now()\n";
-    assert_eq!(
-        clocks_in_sql(&Source::new("crates/task/src/claim.rs", good)),
-        [""; 0]
-    );
+    assert_eq!(clocks_in_sql(&Source::new("crates/task/src/claim.rs", good)), [""; 0]);
 }

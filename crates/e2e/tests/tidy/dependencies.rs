@@ -41,14 +41,8 @@ const ONE_OF_EACH: [&str; 12] = [
 ];
 
 /// Chosen against: `time` writes other text than chrono on SQLite, the rest is a second TLS.
-const NONE_OF: [&str; 6] = [
-    "aws-lc-rs",
-    "aws-lc-sys",
-    "native-tls",
-    "openssl",
-    "openssl-sys",
-    "time",
-];
+const NONE_OF: [&str; 6] =
+    ["aws-lc-rs", "aws-lc-sys", "native-tls", "openssl", "openssl-sys", "time"];
 
 /// A crate that is really built, features considered.
 struct Built {
@@ -62,13 +56,7 @@ fn built() -> Vec<Built> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)
         .current_dir(root())
-        .args([
-            "tree",
-            "--workspace",
-            "--locked",
-            "--edges",
-            "normal,build,dev",
-        ])
+        .args(["tree", "--workspace", "--locked", "--edges", "normal,build,dev"])
         .args(["--prefix", "none", "--format", "{p}\t{l}"])
         .output()
         .expect("cargo can be started");
@@ -84,17 +72,9 @@ fn read_tree(tree: &str) -> Vec<Built> {
         let (package, licence) = line.split_once('\t').expect("a package and its licence");
         let mut words = package.split(' ');
         let name = words.next().unwrap_or_default().to_owned();
-        let version = words
-            .next()
-            .unwrap_or_default()
-            .trim_start_matches('v')
-            .to_owned();
+        let version = words.next().unwrap_or_default().trim_start_matches('v').to_owned();
         let licence = licence.trim_end_matches("(*)").trim().to_owned();
-        built.push(Built {
-            name,
-            version,
-            licence,
-        });
+        built.push(Built { name, version, licence });
     }
     built.sort_by(|a, b| (&a.name, &a.version).cmp(&(&b.name, &b.version)));
     built.dedup_by(|a, b| a.name == b.name && a.version == b.version);
@@ -102,17 +82,9 @@ fn read_tree(tree: &str) -> Vec<Built> {
 }
 
 fn unknown_licences(built: &[Built]) -> Vec<String> {
-    let refused = built
-        .iter()
-        .filter(|package| !is_allowed(&package.licence, &LICENCES));
+    let refused = built.iter().filter(|package| !is_allowed(&package.licence, &LICENCES));
     refused
-        .map(
-            |Built {
-                 name,
-                 version,
-                 licence,
-             }| format!("{name} {version} is under \"{licence}\""),
-        )
+        .map(|Built { name, version, licence }| format!("{name} {version} is under \"{licence}\""))
         .collect()
 }
 
@@ -125,39 +97,24 @@ fn second_versions(built: &[Built]) -> Vec<String> {
             .map(|package| package.version.as_str())
             .collect();
         if versions.len() > 1 {
-            found.push(format!(
-                "{name} is built {} times: {versions:?}",
-                versions.len()
-            ));
+            found.push(format!("{name} is built {} times: {versions:?}", versions.len()));
         }
     }
     found
 }
 
 fn chosen_against(built: &[Built]) -> Vec<String> {
-    let found = built
-        .iter()
-        .filter(|package| NONE_OF.contains(&package.name.as_str()));
-    found
-        .map(|package| format!("{} {} is built", package.name, package.version))
-        .collect()
+    let found = built.iter().filter(|package| NONE_OF.contains(&package.name.as_str()));
+    found.map(|package| format!("{} {} is built", package.name, package.version)).collect()
 }
 
 /// Packages of a lock file that come neither from the registry nor out of the workspace.
 fn strangers(lock: &Source, members: &[String]) -> Vec<String> {
     let table: toml::Table = lock.text.parse().expect("a lock file is TOML");
-    let packages = table
-        .get("package")
-        .and_then(toml::Value::as_array)
-        .expect("packages");
+    let packages = table.get("package").and_then(toml::Value::as_array).expect("packages");
     let mut found = Vec::new();
     for package in packages {
-        let text = |key| {
-            package
-                .get(key)
-                .and_then(toml::Value::as_str)
-                .unwrap_or_default()
-        };
+        let text = |key| package.get(key).and_then(toml::Value::as_str).unwrap_or_default();
         let (name, source) = (text("name"), text("source"));
         let is_member = source.is_empty() && members.iter().any(|member| member == name);
         if source != REGISTRY && !is_member {
@@ -169,15 +126,10 @@ fn strangers(lock: &Source, members: &[String]) -> Vec<String> {
 
 /// Members that set their own lints, licence or edition instead of the workspace's.
 fn free_members(manifest: &Source) -> Vec<String> {
-    let table: toml::Table = manifest
-        .text
-        .parse()
-        .unwrap_or_else(|error| panic!("{}: {error}", manifest.path));
+    let table: toml::Table =
+        manifest.text.parse().unwrap_or_else(|error| panic!("{}: {error}", manifest.path));
     let is_inherited = |value: Option<&toml::Value>| {
-        value
-            .and_then(|value| value.get("workspace"))
-            .and_then(toml::Value::as_bool)
-            == Some(true)
+        value.and_then(|value| value.get("workspace")).and_then(toml::Value::as_bool) == Some(true)
     };
     let package = table.get("package");
     let keys = ["edition", "license", "publish", "rust-version", "version"];
@@ -209,10 +161,7 @@ fn every_dependency_is_under_a_licence_of_the_list() {
 #[test]
 fn no_key_dependency_is_built_twice() {
     let built = built();
-    assert!(
-        built.iter().any(|package| package.name == "tokio"),
-        "the tree was not read"
-    );
+    assert!(built.iter().any(|package| package.name == "tokio"), "the tree was not read");
     assert_none(second_versions(&built));
 }
 
@@ -249,10 +198,7 @@ fn an_unknown_licence_a_second_version_and_a_refused_crate_are_found() {
         unknown_licences(&built),
         ["bare 1.0.0 is under \"\"", "odd 1.0.0 is under \"GPL-3.0\""]
     );
-    assert_eq!(
-        second_versions(&built),
-        ["tokio is built 2 times: [\"1.2.0\", \"2.0.0\"]"]
-    );
+    assert_eq!(second_versions(&built), ["tokio is built 2 times: [\"1.2.0\", \"2.0.0\"]"]);
     assert_eq!(chosen_against(&built), ["time 0.3.1 is built"]);
 }
 
@@ -265,10 +211,7 @@ fn a_dependency_from_elsewhere_is_found() {
     );
     assert_eq!(
         strangers(&Source::new("Cargo.lock", &lock), &["ours".to_owned()]),
-        [
-            "beside comes from \"\"",
-            "forked comes from \"git+https://a.example/forked\""
-        ]
+        ["beside comes from \"\"", "forked comes from \"git+https://a.example/forked\""]
     );
 }
 

@@ -15,10 +15,7 @@ const PAGES: &str = "docs/errors/";
 fn codes(sources: &[Source]) -> BTreeMap<String, String> {
     let mut codes = BTreeMap::new();
     for source in sources.iter().filter(|source| is_program(source)) {
-        let mut answers = Answers {
-            inside: false,
-            found: Vec::new(),
-        };
+        let mut answers = Answers { inside: false, found: Vec::new() };
         answers.visit_file(&parse(source));
         for (line, code) in answers.found {
             if let Entry::Vacant(free) = codes.entry(code) {
@@ -81,11 +78,7 @@ impl Answers {
 
     /// Whether the value is a string; notes it if that is a code.
     fn literal(&mut self, value: &syn::Expr) -> bool {
-        let syn::Expr::Lit(syn::ExprLit {
-            lit: syn::Lit::Str(text),
-            ..
-        }) = value
-        else {
+        let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) = value else {
             return false;
         };
         let code = text.value();
@@ -107,15 +100,11 @@ impl Answers {
 
 impl<'ast> Visit<'ast> for Answers {
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
-        self.within(&item.sig, &item.block, |walk| {
-            visit::visit_item_fn(walk, item)
-        });
+        self.within(&item.sig, &item.block, |walk| visit::visit_item_fn(walk, item));
     }
 
     fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
-        self.within(&item.sig, &item.block, |walk| {
-            visit::visit_impl_item_fn(walk, item)
-        });
+        self.within(&item.sig, &item.block, |walk| visit::visit_impl_item_fn(walk, item));
     }
 
     fn visit_expr_call(&mut self, call: &'ast syn::ExprCall) {
@@ -153,10 +142,7 @@ impl<'ast> Visit<'ast> for Answers {
 
 /// Stored words (`PENDING`) and numbers are not error codes.
 fn is_code(text: &str) -> bool {
-    !text.is_empty()
-        && text
-            .chars()
-            .all(|letter| letter.is_ascii_lowercase() || letter == '-')
+    !text.is_empty() && text.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-')
 }
 
 fn unmatched(sources: &[Source]) -> Vec<String> {
@@ -223,8 +209,7 @@ fn a_code_that_work_a_lease_or_a_command_fails_with_is_found() {
         Err(WorkError::failed(\"lease-gone\", \"not-a-code\"))
     }
     fn code_of() -> &'static str { \"refused\" }";
-    let found: Vec<String> = codes(&[Source::new("crates/a/src/work.rs", code)])
-        .into_keys()
-        .collect();
+    let found: Vec<String> =
+        codes(&[Source::new("crates/a/src/work.rs", code)]).into_keys().collect();
     assert_eq!(found, ["bill-lost", "lease-gone", "refused", "task-lost"]);
 }

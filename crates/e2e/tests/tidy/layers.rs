@@ -14,31 +14,8 @@ const ARROWS: [(&str, &[&str]); 9] = [
     ("payment", &["task", "db", "protocol"]),
     ("reconcile", &["task", "db", "protocol"]),
     ("remote", &["payment", "review", "reconcile", "protocol"]),
-    (
-        "server",
-        &[
-            "protocol",
-            "db",
-            "task",
-            "review",
-            "payment",
-            "reconcile",
-            "remote",
-        ],
-    ),
-    (
-        "e2e",
-        &[
-            "protocol",
-            "db",
-            "task",
-            "review",
-            "payment",
-            "reconcile",
-            "remote",
-            "server",
-        ],
-    ),
+    ("server", &["protocol", "db", "task", "review", "payment", "reconcile", "remote"]),
+    ("e2e", &["protocol", "db", "task", "review", "payment", "reconcile", "remote", "server"]),
 ];
 
 /// Outside crates, with their families (`axum-extra`), that only one of ours may know.
@@ -54,16 +31,11 @@ const HOLDERS: [(&str, &str); 8] = [
 ];
 
 /// Modules that may not know each other: each must work where the other is not installed.
-const WALLS: [(&str, &str); 2] = [
-    ("form_centre", "service_hall"),
-    ("service_hall", "form_centre"),
-];
+const WALLS: [(&str, &str); 2] = [("form_centre", "service_hall"), ("service_hall", "form_centre")];
 
 fn wrong_arrows(manifest: &Source) -> Vec<String> {
-    let table: toml::Table = manifest
-        .text
-        .parse()
-        .unwrap_or_else(|error| panic!("{}: {error}", manifest.path));
+    let table: toml::Table =
+        manifest.text.parse().unwrap_or_else(|error| panic!("{}: {error}", manifest.path));
     let Some(name) = table.get("package").and_then(|package| package.get("name")) else {
         return Vec::new();
     };
@@ -149,11 +121,7 @@ fn the_crates_depend_on_each_other_only_downwards() {
 fn the_form_centre_and_the_service_hall_do_not_know_each_other() {
     let rust = repository().into_iter().filter(|source| source.is("rs"));
     let programs = rust.filter(|source| source.path.contains("/src/"));
-    assert_none(
-        programs
-            .flat_map(|source| holes_in_walls(&source))
-            .collect(),
-    );
+    assert_none(programs.flat_map(|source| holes_in_walls(&source)).collect());
 }
 
 #[test]
@@ -163,27 +131,15 @@ fn an_arrow_upwards_or_to_an_outside_crate_of_another_is_found() {
         wrong_arrows(&Source::new("Cargo.toml", &text))
     };
     let up = "[dependencies]\ncounterfoil-payment.workspace = true";
-    assert_eq!(
-        found("task", up),
-        ["Cargo.toml:1: task may not use payment"]
-    );
+    assert_eq!(found("task", up), ["Cargo.toml:1: task may not use payment"]);
     assert_eq!(found("remote", up), [""; 0]);
     let axum = "[dependencies]\nweb = { package = \"axum-extra\", version = \"1\" }";
-    assert_eq!(
-        found("task", axum),
-        ["Cargo.toml:1: only server may use axum-extra, not task"]
-    );
+    assert_eq!(found("task", axum), ["Cargo.toml:1: only server may use axum-extra, not task"]);
     assert_eq!(found("server", axum), [""; 0]);
     let target = "[target.'cfg(unix)'.dependencies]\nsqlx = \"1\"";
-    assert_eq!(
-        found("task", target),
-        ["Cargo.toml:1: only db may use sqlx, not task"]
-    );
+    assert_eq!(found("task", target), ["Cargo.toml:1: only db may use sqlx, not task"]);
     let build = "[build-dependencies]\nreqwest = \"1\"";
-    assert_eq!(
-        found("server", build),
-        ["Cargo.toml:1: only remote may use reqwest, not server"]
-    );
+    assert_eq!(found("server", build), ["Cargo.toml:1: only remote may use reqwest, not server"]);
     let test = "[dev-dependencies]\ncounterfoil-payment.workspace = true\nsea-orm = \"2\"";
     assert_eq!(found("task", test), [""; 0]);
     assert_eq!(
@@ -197,24 +153,14 @@ fn a_hole_in_a_wall_is_found_in_a_folder_a_file_and_a_module() {
     let found = |path: &str, text: &str| holes_in_walls(&Source::new(path, text));
     let uses = "use crate::{\n    service_hall::Answer,\n};";
     let path = "crates/reconcile/src/form_centre/sign.rs";
-    assert_eq!(
-        found(path, uses),
-        [format!("{path}:2: form_centre knows service_hall")]
-    );
+    assert_eq!(found(path, uses), [format!("{path}:2: form_centre knows service_hall")]);
     assert_eq!(found("crates/reconcile/src/form_centre.rs", uses).len(), 1);
     assert_eq!(
-        found(
-            "crates/reconcile/src/lib.rs",
-            "mod form_centre;\nmod service_hall;"
-        )
-        .len(),
+        found("crates/reconcile/src/lib.rs", "mod form_centre;\nmod service_hall;").len(),
         0
     );
     let module = "mod service_hall {\n    fn a() { super::form_centre::b() }\n}\nmod form_centre;";
     assert_eq!(found("crates/reconcile/src/lib.rs", module).len(), 1);
     let remark = "//! Answers the service_hall.\nconst A: &str = \"service_hall\";";
-    assert_eq!(
-        found("crates/reconcile/src/form_centre.rs", remark),
-        [""; 0]
-    );
+    assert_eq!(found("crates/reconcile/src/form_centre.rs", remark), [""; 0]);
 }

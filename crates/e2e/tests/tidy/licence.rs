@@ -4,15 +4,9 @@
 /// Whether one can take the crate under licences of the list alone. A licence with an exception
 /// (`Apache-2.0 WITH LLVM-exception`) counts as its licence: an exception only gives more.
 pub fn is_allowed(expression: &str, list: &[&str]) -> bool {
-    let spaced = expression
-        .replace('/', " OR ")
-        .replace('(', " ( ")
-        .replace(')', " ) ");
+    let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
-    let mut reader = Reader {
-        words: &words,
-        list,
-    };
+    let mut reader = Reader { words: &words, list };
     reader.either() && reader.words.is_empty()
 }
 

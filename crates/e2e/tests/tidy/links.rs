@@ -27,9 +27,7 @@ pub fn links(text: &str) -> Vec<Link> {
     let mut fence = None;
     for (index, line) in text.lines().enumerate() {
         let opening = line.trim_start();
-        let mark = ["```", "~~~"]
-            .into_iter()
-            .find(|mark| opening.starts_with(mark));
+        let mark = ["```", "~~~"].into_iter().find(|mark| opening.starts_with(mark));
         match (fence, mark) {
             (None, Some(mark)) => fence = Some(mark),
             (Some(open), Some(mark)) if open == mark => fence = None,
@@ -43,40 +41,20 @@ pub fn links(text: &str) -> Vec<Link> {
 fn links_of_line(number: usize, line: &str, found: &mut Vec<Link>) {
     let masked = without_code(line);
     for (at, _) in masked.match_indices("](") {
-        let label = masked[..at]
-            .rfind('[')
-            .map_or("", |open| &line[open + 1..at]);
+        let label = masked[..at].rfind('[').map_or("", |open| &line[open + 1..at]);
         let target = target(&line[at + 2..]);
-        found.push(Link {
-            line: number,
-            label: label.to_owned(),
-            target,
-        });
+        found.push(Link { line: number, label: label.to_owned(), target });
     }
-    if let Some((label, rest)) = masked
-        .strip_prefix('[')
-        .and_then(|line| line.split_once("]: "))
+    if let Some((label, rest)) = masked.strip_prefix('[').and_then(|line| line.split_once("]: "))
         && !label.starts_with('^')
     {
         let target = target(rest);
-        found.push(Link {
-            line: number,
-            label: label.to_owned(),
-            target,
-        });
+        found.push(Link { line: number, label: label.to_owned(), target });
     }
     for attribute in ["href=\"", "src=\""] {
         for (at, _) in masked.match_indices(attribute) {
-            let target = line[at + attribute.len()..]
-                .split('"')
-                .next()
-                .unwrap_or("")
-                .to_owned();
-            found.push(Link {
-                line: number,
-                label: String::new(),
-                target,
-            });
+            let target = line[at + attribute.len()..].split('"').next().unwrap_or("").to_owned();
+            found.push(Link { line: number, label: String::new(), target });
         }
     }
 }
@@ -99,10 +77,7 @@ fn without_code(line: &str) -> String {
     let mut masked = line.as_bytes().to_vec();
     let mut from = 0;
     while let Some(open) = line[from..].find('`').map(|at| at + from) {
-        let width = line[open..]
-            .bytes()
-            .take_while(|byte| *byte == b'`')
-            .count();
+        let width = line[open..].bytes().take_while(|byte| *byte == b'`').count();
         let inside = open + width;
         let Some(length) = line[inside..].find(&"`".repeat(width)) else {
             break;
@@ -118,10 +93,7 @@ pub fn resolve(page: &str, path: &str) -> Option<String> {
     let path = path.replace("%20", " ");
     let joined = match path.strip_prefix('/') {
         Some(from_root) => PathBuf::from(from_root),
-        None => Path::new(page)
-            .parent()
-            .unwrap_or(Path::new(""))
-            .join(&path),
+        None => Path::new(page).parent().unwrap_or(Path::new("")).join(&path),
     };
     let mut steps: Vec<&str> = Vec::new();
     for step in joined.components() {
@@ -159,9 +131,7 @@ fn a_link_that_leads_nowhere_is_found() {
         [bad]: gone/\n<a href=\"gone.html\">\n[out](../../etc/passwd) [web](https://a.example/b)\n\
         [here](#top) `[code](gone)` [`a`](/README.md#L3) ``[x](`gone)`` [写](<gone b.md>)\n\
         ```\n[code](gone)\n```\n[after](gone_(1).md)\n";
-    let found = broken(&Source::new("docs/page.md", text), |path| {
-        path == "README.md"
-    });
+    let found = broken(&Source::new("docs/page.md", text), |path| path == "README.md");
     let lines: Vec<&str> = found.iter().map(|breach| breach.as_str()).collect();
     assert_eq!(
         lines,

@@ -48,9 +48,7 @@ fn empty_word(name: &str, may_be_second: bool) -> Option<String> {
     if words.len() > 1 && !may_be_second && words.last().is_some_and(|word| word == SECOND) {
         return words.last().cloned();
     }
-    words
-        .into_iter()
-        .find(|word| EMPTY_WORDS.contains(&word.as_str()))
+    words.into_iter().find(|word| EMPTY_WORDS.contains(&word.as_str()))
 }
 
 /// `TaskManager`, `task_manager` and `task-manager` have the same words.
@@ -96,8 +94,5 @@ fn a_name_that_says_something_is_left_alone() {
     let text = "mod claim; fn common_prefix() {} struct Version; fn utilise() {} fn v2() {}
         #[tokio::test]
         async fn a_rejected_order_is_revised_into_v2() {}";
-    assert_eq!(
-        empty_names(&Source::new("crates/task/src/claim.rs", text)),
-        [""; 0]
-    );
+    assert_eq!(empty_names(&Source::new("crates/task/src/claim.rs", text)), [""; 0]);
 }

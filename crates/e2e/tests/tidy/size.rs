@@ -18,17 +18,13 @@ fn wide_lines(source: &Source) -> Vec<String> {
 
 fn long_functions(source: &Source) -> Vec<String> {
     let parts = parts(&parse(source));
-    let functions = parts
-        .into_iter()
-        .filter(|part| matches!(part.kind, Kind::Function | Kind::Test));
+    let functions =
+        parts.into_iter().filter(|part| matches!(part.kind, Kind::Function | Kind::Test));
     functions
         .map(|part| (part.lines.end() - part.lines.start() + 1, part))
         .filter(|(length, _)| *length > LINES_IN_A_FUNCTION)
         .map(|(length, part)| {
-            source.breach(
-                *part.lines.start(),
-                format!("fn {} has {length} lines", part.name),
-            )
+            source.breach(*part.lines.start(), format!("fn {} has {length} lines", part.name))
         })
         .collect()
 }
@@ -40,9 +36,7 @@ fn long_file(source: &Source) -> Option<String> {
 
 #[test]
 fn no_line_of_code_is_wider_than_a_hundred_columns() {
-    let code = repository()
-        .into_iter()
-        .filter(|source| source.is_code() && !source.is("sql"));
+    let code = repository().into_iter().filter(|source| source.is_code() && !source.is("sql"));
     assert_none(code.flat_map(|source| wide_lines(&source)).collect());
 }
 
@@ -71,18 +65,9 @@ fn a_function_of_seventy_one_lines_is_found_wherever_it_stands() {
     let found = |text: &str| long_functions(&Source::new("a.rs", text));
     assert_eq!(found(&long), ["a.rs:2: fn long has 71 lines"]);
     assert_eq!(found(&fits), [""; 0]);
-    assert_eq!(
-        found(&format!("impl A {{\n{long}}}\n")),
-        ["a.rs:3: fn long has 71 lines"]
-    );
-    assert_eq!(
-        found(&format!("trait A {{\n{long}}}\n")),
-        ["a.rs:3: fn long has 71 lines"]
-    );
-    assert_eq!(
-        found(&format!("each! {{\n{long}}}\n")),
-        ["a.rs:3: fn long has 71 lines"]
-    );
+    assert_eq!(found(&format!("impl A {{\n{long}}}\n")), ["a.rs:3: fn long has 71 lines"]);
+    assert_eq!(found(&format!("trait A {{\n{long}}}\n")), ["a.rs:3: fn long has 71 lines"]);
+    assert_eq!(found(&format!("each! {{\n{long}}}\n")), ["a.rs:3: fn long has 71 lines"]);
     let nested = format!("fn outer() {{ each!({{\n{long}}}) }}\n");
     assert!(found(&nested).contains(&"a.rs:3: fn long has 71 lines".to_owned()));
 }
@@ -98,8 +83,5 @@ fn a_brace_in_a_string_or_a_comment_does_not_end_a_function() {
 fn a_file_of_five_hundred_and_one_lines_is_found() {
     let file = |lines| Source::new("a.rs", &"//\n".repeat(lines));
     assert_eq!(long_file(&file(LINES_IN_A_FILE)), None);
-    assert_eq!(
-        long_file(&file(LINES_IN_A_FILE + 1)),
-        Some("a.rs:501: 501 lines".to_owned())
-    );
+    assert_eq!(long_file(&file(LINES_IN_A_FILE + 1)), Some("a.rs:501: 501 lines".to_owned()));
 }

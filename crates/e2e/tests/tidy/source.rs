@@ -20,10 +20,7 @@ pub struct Source {
 
 impl Source {
     pub fn new(path: &str, text: &str) -> Source {
-        Source {
-            path: path.to_owned(),
-            text: text.to_owned(),
-        }
+        Source { path: path.to_owned(), text: text.to_owned() }
     }
 
     pub fn is(&self, kind: &str) -> bool {
@@ -46,9 +43,7 @@ pub fn repository() -> Vec<Source> {
     let mut found = Vec::new();
     gather(&root, &root, &mut found);
     assert!(
-        found
-            .iter()
-            .any(|source| source.path == "crates/e2e/tests/tidy.rs"),
+        found.iter().any(|source| source.path == "crates/e2e/tests/tidy.rs"),
         "{} is not the repository",
         root.display()
     );
@@ -58,19 +53,13 @@ pub fn repository() -> Vec<Source> {
 
 /// The Rust files of the repository.
 pub fn rust() -> Vec<Source> {
-    repository()
-        .into_iter()
-        .filter(|source| source.is("rs"))
-        .collect()
+    repository().into_iter().filter(|source| source.is("rs")).collect()
 }
 
 /// The folder that holds the workspace.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors()
-        .nth(2)
-        .expect("crates/e2e lies two folders deep")
-        .to_owned()
+    here.ancestors().nth(2).expect("crates/e2e lies two folders deep").to_owned()
 }
 
 /// Fails with every breach on a line of its own.
@@ -97,10 +86,7 @@ fn gather(root: &Path, folder: &Path, found: &mut Vec<Source>) {
         if kind.is_file() && is_read(&relative) {
             // An editor may take a file away between the listing and the reading.
             if let Ok(text) = fs::read_to_string(&path) {
-                found.push(Source {
-                    path: relative,
-                    text,
-                });
+                found.push(Source { path: relative, text });
             }
         }
     }
@@ -111,8 +97,5 @@ fn is_read(path: &str) -> bool {
 }
 
 fn extension(path: &str) -> &str {
-    Path::new(path)
-        .extension()
-        .and_then(|ending| ending.to_str())
-        .unwrap_or("")
+    Path::new(path).extension().and_then(|ending| ending.to_str()).unwrap_or("")
 }

@@ -13,10 +13,7 @@ use crate::source::Source;
 pub fn parse(source: &Source) -> syn::File {
     syn::parse_file(&source.text).unwrap_or_else(|error| {
         let line = error.span().start().line;
-        panic!(
-            "{}",
-            source.breach(line, format!("does not parse: {error}"))
-        )
+        panic!("{}", source.breach(line, format!("does not parse: {error}")))
     })
 }
 
@@ -30,10 +27,7 @@ pub enum Token {
 /// The tokens of a file in reading order, inside macros too; comments and docs left out.
 pub fn tokens(source: &Source) -> Vec<(usize, Token)> {
     let stream: TokenStream = source.text.parse().unwrap_or_else(|error| {
-        panic!(
-            "{}",
-            source.breach(1, format!("cannot be cut into tokens: {error}"))
-        )
+        panic!("{}", source.breach(1, format!("cannot be cut into tokens: {error}")))
     });
     let mut found = Vec::new();
     flatten(stream, &mut found);
@@ -100,10 +94,7 @@ pub fn test_lines(source: &Source, file: &syn::File) -> Vec<RangeInclusive<usize
     let mut walk = Walk::default();
     walk.visit_file(file);
     walk.test_modules.extend(
-        walk.parts
-            .iter()
-            .filter(|part| part.kind == Kind::Test)
-            .map(|part| part.lines.clone()),
+        walk.parts.iter().filter(|part| part.kind == Kind::Test).map(|part| part.lines.clone()),
     );
     walk.test_modules
 }
@@ -116,19 +107,11 @@ struct Walk {
 
 impl Walk {
     fn note(&mut self, kind: Kind, name: &syn::Ident, lines: RangeInclusive<usize>) {
-        self.parts.push(Part {
-            kind,
-            name: name.to_string(),
-            lines,
-        });
+        self.parts.push(Part { kind, name: name.to_string(), lines });
     }
 
     fn function(&mut self, attributes: &[syn::Attribute], signature: &syn::Signature, end: usize) {
-        let kind = if attributes.iter().any(is_test) {
-            Kind::Test
-        } else {
-            Kind::Function
-        };
+        let kind = if attributes.iter().any(is_test) { Kind::Test } else { Kind::Function };
         self.note(kind, &signature.ident, signature.span().start().line..=end);
     }
 }
@@ -201,7 +184,5 @@ fn is_test(attribute: &syn::Attribute) -> bool {
 /// `#[cfg(test)]`.
 fn is_test_only(attribute: &syn::Attribute) -> bool {
     attribute.path().is_ident("cfg")
-        && attribute
-            .parse_args::<syn::Path>()
-            .is_ok_and(|path| path.is_ident("test"))
+        && attribute.parse_args::<syn::Path>().is_ok_and(|path| path.is_ident("test"))
 }

@@ -32,18 +32,11 @@ fn sleeping_tests(source: &Source) -> Vec<String> {
     let regions = test_lines(source, &file);
     let mut lines: Vec<usize> = imports_of_sleep(&file);
     let texts = source.text.lines().enumerate();
-    lines.extend(
-        texts
-            .filter(|(_, line)| line.contains(NEVER_IN_A_TEST))
-            .map(|(i, _)| i + 1),
-    );
+    lines.extend(texts.filter(|(_, line)| line.contains(NEVER_IN_A_TEST)).map(|(i, _)| i + 1));
     lines.retain(|line| regions.iter().any(|region| region.contains(line)));
     lines.sort_unstable();
     lines.dedup();
-    lines
-        .into_iter()
-        .map(|line| source.breach(line, "a test sleeps"))
-        .collect()
+    lines.into_iter().map(|line| source.breach(line, "a test sleeps")).collect()
 }
 
 /// The lines on which `use` brings in a sleep, also out of a group: `time::{self, sleep}`.
@@ -78,9 +71,7 @@ fn leaves(tree: &syn::UseTree, found: &mut Vec<usize>) {
 
 #[test]
 fn nothing_is_left_unfinished_ignored_or_asleep() {
-    let code = repository()
-        .into_iter()
-        .filter(|source| source.is_code() || source.is("toml"));
+    let code = repository().into_iter().filter(|source| source.is_code() || source.is("toml"));
     assert_none(code.flat_map(|source| unfinished(&source)).collect());
 }
 
@@ -106,28 +97,12 @@ fn a_sleep_is_found_in_every_place_a_test_can_have() {
     let call = format!("tokio::{NEVER_IN_A_TEST}(a).await;");
     let found = |path: &str, text: &str| sleeping_tests(&Source::new(path, text));
     let plain = format!("async fn a() {{\n{call}\n}}\n");
-    assert_eq!(
-        found("crates/a/tests/b.rs", &plain),
-        ["crates/a/tests/b.rs:2: a test sleeps"]
-    );
-    assert_eq!(
-        found("crates/a/src/b.rs", &plain),
-        [""; 0],
-        "a program may wait"
-    );
+    assert_eq!(found("crates/a/tests/b.rs", &plain), ["crates/a/tests/b.rs:2: a test sleeps"]);
+    assert_eq!(found("crates/a/src/b.rs", &plain), [""; 0], "a program may wait");
     let module = format!("#[cfg(test)]\nmod tests {{\n{plain}}}\n");
-    assert_eq!(
-        found("crates/a/src/b.rs", &module),
-        ["crates/a/src/b.rs:4: a test sleeps"]
-    );
+    assert_eq!(found("crates/a/src/b.rs", &module), ["crates/a/src/b.rs:4: a test sleeps"]);
     let function = format!("#[tokio::test]\n{plain}");
-    assert_eq!(
-        found("crates/a/src/b.rs", &function),
-        ["crates/a/src/b.rs:3: a test sleeps"]
-    );
+    assert_eq!(found("crates/a/src/b.rs", &function), ["crates/a/src/b.rs:3: a test sleeps"]);
     let import = "use tokio::{\n    time::{\n        self, sleep,\n    },\n};\n";
-    assert_eq!(
-        found("crates/a/tests/b.rs", import),
-        ["crates/a/tests/b.rs:3: a test sleeps"]
-    );
+    assert_eq!(found("crates/a/tests/b.rs", import), ["crates/a/tests/b.rs:3: a test sleeps"]);
 }

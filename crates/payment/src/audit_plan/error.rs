@@ -67,9 +67,6 @@ impl AuditPlanError {
 
 impl From<AuditPlanError> for WorkError {
     fn from(error: AuditPlanError) -> WorkError {
-        WorkError::Failed {
-            code: error.code(),
-            message: error.to_string(),
-        }
+        WorkError::Failed { code: error.code(), message: error.to_string() }
     }
 }

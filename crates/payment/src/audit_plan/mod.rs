@@ -62,11 +62,7 @@ impl Work for AuditPlan {
         let version = payload.version();
         let facts = match transact!(record::begin(run, version))? {
             Begun::Marked(facts) => facts,
-            Begun::MovedOn {
-                facts,
-                why,
-                may_have_plan,
-            } => {
+            Begun::MovedOn { facts, why, may_have_plan } => {
                 if may_have_plan {
                     self.withdraw_leftover(&facts).await;
                 }

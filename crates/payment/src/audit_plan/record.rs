@@ -13,11 +13,7 @@ pub(super) enum Begun {
     /// The version is CREATING: ask the centre.
     Marked(Box<VersionContext>),
     /// The order moved on; an earlier attempt may have opened a plan.
-    MovedOn {
-        facts: Box<VersionContext>,
-        why: String,
-        may_have_plan: bool,
-    },
+    MovedOn { facts: Box<VersionContext>, why: String, may_have_plan: bool },
 }
 
 /// What the last transaction did.
@@ -40,11 +36,7 @@ pub(super) async fn begin(run: &Run<'_>, version: VersionId) -> Result<Begun, Wo
         Standing::MovedOn(why) => {
             let may_have_plan = has_asked(&*tx, version).await?;
             tx.rollback().await?;
-            return Ok(Begun::MovedOn {
-                facts: Box::new(facts),
-                why,
-                may_have_plan,
-            });
+            return Ok(Begun::MovedOn { facts: Box::new(facts), why, may_have_plan });
         }
     }
     set_audit_plan_status(&mut tx, &facts, "CREATING").await?;

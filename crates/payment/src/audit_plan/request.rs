@@ -74,10 +74,7 @@ async fn companies(from: &impl Read, facts: &VersionContext) -> Result<Vec<Compa
     let rows = from.rows(query).await?;
     let companies = rows.iter().map(|row| {
         let organisation = row.text("organisation")?;
-        Ok(Company {
-            organisation,
-            epctenantid: row.text("epctenantid")?,
-        })
+        Ok(Company { organisation, epctenantid: row.text("epctenantid")? })
     });
     companies.collect()
 }
@@ -91,11 +88,7 @@ fn compose(
 ) -> Result<PlanRequest, AuditPlanError> {
     let order = facts.order;
     let named = |which: char, pick: fn(&Managers) -> Option<i64>| {
-        let users: BTreeSet<i64> = managers
-            .iter()
-            .filter_map(pick)
-            .filter(|id| *id > 0)
-            .collect();
+        let users: BTreeSet<i64> = managers.iter().filter_map(pick).filter(|id| *id > 0).collect();
         if users.is_empty() {
             return Err(AuditPlanError::NoReviewer { order, which });
         }
@@ -113,14 +106,8 @@ fn compose(
     Ok(PlanRequest {
         order,
         order_no: facts.order_no.clone().unwrap_or_default(),
-        epctenantid: tenants
-            .first()
-            .map(|tenant| (*tenant).to_owned())
-            .unwrap_or_default(),
-        organisation: organisation
-            .into_iter()
-            .find(|name| !name.is_empty())
-            .unwrap_or_default(),
+        epctenantid: tenants.first().map(|tenant| (*tenant).to_owned()).unwrap_or_default(),
+        organisation: organisation.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
         submitter: submitter.ok_or(AuditPlanError::SubmitterUnknown { order })?,
         round: facts.target_round,
         data_version: facts.target_data,
@@ -144,59 +131,31 @@ mod tests {
     }
 
     fn pair(a: i64, b: i64) -> Managers {
-        Managers {
-            a: Some(a),
-            b: Some(b),
-        }
+        Managers { a: Some(a), b: Some(b) }
     }
 
     fn company(organisation: &str, tenant: &str) -> Company {
-        Company {
-            organisation: organisation.into(),
-            epctenantid: tenant.into(),
-        }
+        Company { organisation: organisation.into(), epctenantid: tenant.into() }
     }
 
     #[test]
     fn all_distinct_managers_of_the_partners_are_asked() {
-        let none = Managers {
-            a: None,
-            b: Some(0),
-        };
+        let none = Managers { a: None, b: Some(0) };
         let pairs = [pair(11, 21), pair(12, 21), none, pair(11, 22)];
-        let companies = [
-            company("", ""),
-            company("ORG", "T1"),
-            company("OTHER", "T1"),
-        ];
+        let companies = [company("", ""), company("ORG", "T1"), company("OTHER", "T1")];
         let request = compose(&facts(7, 8), &pairs, &companies).unwrap();
         assert_eq!(request.managers_a, [UserId(11), UserId(12)]);
         assert_eq!(request.managers_b, [UserId(21), UserId(22)]);
-        assert_eq!(
-            (request.epctenantid.as_str(), request.organisation.as_str()),
-            ("T1", "ORG")
-        );
-        assert_eq!(
-            (request.submitter, request.order_no.as_str()),
-            (UserId(7), "PO1")
-        );
-        assert_eq!(
-            (request.round, request.data_version),
-            (SubmitRound(2), DataVersion(4))
-        );
+        assert_eq!((request.epctenantid.as_str(), request.organisation.as_str()), ("T1", "ORG"));
+        assert_eq!((request.submitter, request.order_no.as_str()), (UserId(7), "PO1"));
+        assert_eq!((request.round, request.data_version), (SubmitRound(2), DataVersion(4)));
     }
 
     #[test]
     fn what_is_missing_is_named_and_nothing_is_guessed() {
         let good = [pair(11, 21)];
-        let no_a = [Managers {
-            a: None,
-            b: Some(21),
-        }];
-        let no_b = [Managers {
-            a: Some(11),
-            b: None,
-        }];
+        let no_a = [Managers { a: None, b: Some(21) }];
+        let no_b = [Managers { a: Some(11), b: None }];
         let tenants = [company("", "T1"), company("", "T2")];
         type Case<'a> = (VersionContext, &'a [Managers], &'a [Company], &'a str);
         let table: [Case<'_>; 5] = [
@@ -207,14 +166,8 @@ mod tests {
             (facts(0, 0), &good, &[], "audit-plan-submitter-unknown"),
         ];
         for (facts, managers, companies, code) in table {
-            assert_eq!(
-                compose(&facts, managers, companies).unwrap_err().code(),
-                code
-            );
+            assert_eq!(compose(&facts, managers, companies).unwrap_err().code(), code);
         }
-        assert_eq!(
-            compose(&facts(0, 8), &good, &[]).unwrap().submitter,
-            UserId(8)
-        );
+        assert_eq!(compose(&facts(0, 8), &good, &[]).unwrap().submitter, UserId(8));
     }
 }

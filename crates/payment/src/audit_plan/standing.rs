@@ -22,14 +22,7 @@ const REVIEWED: [i64; 4] = [30, 40, 50, 55];
 /// Pointer and round only rise, and a cancelled order stays cancelled: moved on is for good. An
 /// order that is behind its version is no such case, it is a publication gone wrong.
 pub(super) fn standing(facts: &VersionContext) -> Standing {
-    let VersionContext {
-        order,
-        target_data,
-        target_round,
-        pointer,
-        order_round,
-        ..
-    } = facts;
+    let VersionContext { order, target_data, target_round, pointer, order_round, .. } = facts;
     if facts.order_status == CANCELLED {
         return Standing::MovedOn(format!("order {order} is cancelled"));
     }
@@ -40,10 +33,7 @@ pub(super) fn standing(facts: &VersionContext) -> Standing {
     }
     let not_ready = |why: String| Standing::NotReady(AuditPlanError::NotReady(why));
     if facts.build_status != "PUBLISHED" {
-        return not_ready(format!(
-            "version {} is {}",
-            facts.version, facts.build_status
-        ));
+        return not_ready(format!("version {} is {}", facts.version, facts.build_status));
     }
     if pointer != target_data || order_round != target_round {
         return not_ready(format!(
@@ -52,16 +42,10 @@ pub(super) fn standing(facts: &VersionContext) -> Standing {
         ));
     }
     if facts.session_status != "COMPLETED" {
-        return not_ready(format!(
-            "session {} is {}",
-            facts.session, facts.session_status
-        ));
+        return not_ready(format!("session {} is {}", facts.session, facts.session_status));
     }
     if REVIEWED.contains(&facts.order_status) {
-        return not_ready(format!(
-            "order {order} has been reviewed ({})",
-            facts.order_status
-        ));
+        return not_ready(format!("order {order} has been reviewed ({})", facts.order_status));
     }
     Standing::Ready
 }
@@ -134,33 +118,13 @@ pub(super) mod tests {
                 },
                 MovedOn,
             ),
-            (
-                "not published",
-                |f| f.build_status = "BUILT".into(),
-                NotReady,
-            ),
-            (
-                "failed",
-                |f| f.build_status = "BUILD_FAILED".into(),
-                NotReady,
-            ),
+            ("not published", |f| f.build_status = "BUILT".into(), NotReady),
+            ("failed", |f| f.build_status = "BUILD_FAILED".into(), NotReady),
             ("pointer behind", |f| f.pointer = DataVersion(3), NotReady),
-            (
-                "never published pointer",
-                |f| f.pointer = DataVersion(0),
-                NotReady,
-            ),
+            ("never published pointer", |f| f.pointer = DataVersion(0), NotReady),
             ("round behind", |f| f.order_round = SubmitRound(1), NotReady),
-            (
-                "locks not in line",
-                |f| f.session_status = "PUBLISHED_LOCK_SYNCING".into(),
-                NotReady,
-            ),
-            (
-                "session failed",
-                |f| f.session_status = "SUBMIT_FAILED".into(),
-                NotReady,
-            ),
+            ("locks not in line", |f| f.session_status = "PUBLISHED_LOCK_SYNCING".into(), NotReady),
+            ("session failed", |f| f.session_status = "SUBMIT_FAILED".into(), NotReady),
             ("rejected already", |f| f.order_status = 30, NotReady),
             ("waiting for payment", |f| f.order_status = 40, NotReady),
             ("paid", |f| f.order_status = 50, NotReady),

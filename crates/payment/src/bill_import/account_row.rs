@@ -45,44 +45,19 @@ pub(super) mod column {
 }
 
 const COLUMNS: [Column; 7] = [
-    Column {
-        name: "owner_kind",
-        chinese: "账户类型",
-    },
-    Column {
-        name: "owner_id",
-        chinese: "归属编号",
-    },
-    Column {
-        name: "holder_name",
-        chinese: "户名",
-    },
-    Column {
-        name: "account_no",
-        chinese: "账号",
-    },
-    Column {
-        name: "bank_name",
-        chinese: "开户行",
-    },
-    Column {
-        name: "bank_code",
-        chinese: "联行号",
-    },
-    Column {
-        name: "status",
-        chinese: "状态",
-    },
+    Column { name: "owner_kind", chinese: "账户类型" },
+    Column { name: "owner_id", chinese: "归属编号" },
+    Column { name: "holder_name", chinese: "户名" },
+    Column { name: "account_no", chinese: "账号" },
+    Column { name: "bank_name", chinese: "开户行" },
+    Column { name: "bank_code", chinese: "联行号" },
+    Column { name: "status", chinese: "状态" },
 ];
 
 const LONGEST_BANK_CODE: usize = 32;
 /// `true` = a customer's.
-const OWNER_KINDS: [(&str, bool); 4] = [
-    ("customer", true),
-    ("partner", false),
-    ("农户", true),
-    ("合作方", false),
-];
+const OWNER_KINDS: [(&str, bool); 4] =
+    [("customer", true), ("partner", false), ("农户", true), ("合作方", false)];
 const STATUSES: [(&str, i64); 4] = [("1", 1), ("0", 0), ("正常", 1), ("停用", 0)];
 
 impl FileRow for AccountRow {
@@ -96,10 +71,7 @@ impl FileRow for AccountRow {
             true => cells.get(column::OWNER_ID),
             false => cells.get(column::OWNER_ID).trim_start_matches('0'),
         };
-        Some(format!(
-            "{is_customer}:{owner}:{}",
-            cells.get(column::ACCOUNT)
-        ))
+        Some(format!("{is_customer}:{owner}:{}", cells.get(column::ACCOUNT)))
     }
 
     fn parse(cells: &Cells<'_>, faults: &mut RowFaults) -> Option<AccountRow> {
@@ -108,9 +80,7 @@ impl FileRow for AccountRow {
             true => cells
                 .text(column::OWNER_ID, LONGEST_CODE, Letters::Code, faults)
                 .map(AccountOwner::Customer),
-            false => cells
-                .id(column::OWNER_ID, faults)
-                .map(AccountOwner::Partner),
+            false => cells.id(column::OWNER_ID, faults).map(AccountOwner::Partner),
         });
         let holder = cells.text(column::HOLDER, LONGEST_NAME, Letters::Any, faults);
         let account_no = cells.text(column::ACCOUNT, LONGEST_CODE, Letters::Code, faults);

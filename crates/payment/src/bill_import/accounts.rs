@@ -50,13 +50,10 @@ async fn attempt(
         let steps: Vec<Option<Step>> = steps.collect();
         imported.count(&steps);
         write(&mut tx, rows, &steps).await?;
-        let changed = rows
-            .iter()
-            .zip(&steps)
-            .filter_map(|(row, step)| match (&row.owner, step) {
-                (AccountOwner::Partner(id), Some(Step::Insert | Step::Update(_))) => Some(*id),
-                _ => None,
-            });
+        let changed = rows.iter().zip(&steps).filter_map(|(row, step)| match (&row.owner, step) {
+            (AccountOwner::Partner(id), Some(Step::Insert | Step::Update(_))) => Some(*id),
+            _ => None,
+        });
         changed_partners.extend(changed);
     }
     let changed: Vec<i64> = changed_partners.into_iter().collect();
@@ -103,19 +100,14 @@ fn step(row: &AccountRow, stored: Option<&Stored>) -> Step {
     let [holder, bank, bank_code] = &stored.texts;
     let is_same = (holder, bank, bank_code) == (&row.holder, &row.bank, &row.bank_code)
         && stored.status == row.status;
-    if is_same {
-        Step::Keep
-    } else {
-        Step::Update(stored.id)
-    }
+    if is_same { Step::Keep } else { Step::Update(stored.id) }
 }
 
 type StoredAccounts = HashMap<(AccountOwner, String), Stored>;
 
 async fn stored(tx: &Tx, rows: &[AccountRow]) -> Result<StoredAccounts, PaymentError> {
-    let (customers, partners): (Vec<_>, Vec<_>) = rows
-        .iter()
-        .partition(|row| matches!(row.owner, AccountOwner::Customer(_)));
+    let (customers, partners): (Vec<_>, Vec<_>) =
+        rows.iter().partition(|row| matches!(row.owner, AccountOwner::Customer(_)));
     let customers = Query::new(
         "SELECT id, customer_id, account_no, holder_name, bank_name, bank_code, status
          FROM fi_customer_account
@@ -131,13 +123,7 @@ async fn stored(tx: &Tx, rows: &[AccountRow]) -> Result<StoredAccounts, PaymentE
          ORDER BY id",
     )
     .bind_list("numbers", partners.iter().map(|row| &row.account_no))
-    .bind_list(
-        "owners",
-        partners
-            .iter()
-            .filter_map(|row| partner(row))
-            .collect::<HashSet<_>>(),
-    );
+    .bind_list("owners", partners.iter().filter_map(|row| partner(row)).collect::<HashSet<_>>());
     let mut stored = StoredAccounts::new();
     for (query, is_customer) in [(customers, true), (partners, false)] {
         for row in tx.rows(query).await? {
@@ -147,16 +133,10 @@ async fn stored(tx: &Tx, rows: &[AccountRow]) -> Result<StoredAccounts, PaymentE
             };
             let account = Stored {
                 id: row.int("id")?,
-                texts: [
-                    row.text("holder_name")?,
-                    row.text("bank_name")?,
-                    row.text("bank_code")?,
-                ],
+                texts: [row.text("holder_name")?, row.text("bank_name")?, row.text("bank_code")?],
                 status: row.int("status")?,
             };
-            stored
-                .entry((owner, row.text("account_no")?))
-                .or_insert(account);
+            stored.entry((owner, row.text("account_no")?)).or_insert(account);
         }
     }
     Ok(stored)

@@ -20,10 +20,8 @@ pub(super) async fn read(tx: &Tx, rows: &[BillRow]) -> Result<Stored, PaymentErr
     let Some(month) = rows.first().map(|row| &row.month) else {
         return Ok(Stored::new());
     };
-    let mut stored: Stored = rows
-        .iter()
-        .map(|row| (row.station.clone(), BillStored::default()))
-        .collect();
+    let mut stored: Stored =
+        rows.iter().map(|row| (row.station.clone(), BillStored::default())).collect();
     ledgers(tx, month, rows, &mut stored).await?;
     smalls(tx, month, rows, &mut stored).await?;
     partners(tx, month, rows, &mut stored).await?;
@@ -125,9 +123,7 @@ async fn partners(
 /// A reference without a lock still says whose the bill is. A lock, read later, knows the number.
 fn refer(bill: &mut BillStored, order: Option<i64>) {
     if let Some(order) = order {
-        bill.holder.get_or_insert_with(|| Holder {
-            order: order.to_string(),
-        });
+        bill.holder.get_or_insert_with(|| Holder { order: order.to_string() });
     }
 }
 
@@ -144,10 +140,7 @@ async fn locks(
          WHERE l.lock_key IN :keys AND l.lock_status IN ('RESERVED', 'ACTIVE')
            AND l.deleted = 0",
     )
-    .bind_list(
-        "keys",
-        stations(rows).map(|station| lock_key(station, month)),
-    );
+    .bind_list("keys", stations(rows).map(|station| lock_key(station, month)));
     for row in tx.rows(query).await? {
         let order = match row.maybe_text("order_no")? {
             Some(number) => number,
@@ -190,9 +183,7 @@ async fn held_accounts(tx: &Tx, rows: &[BillRow], stored: &mut Stored) -> Result
     let changed = rows.iter().filter_map(|row| {
         let payee = row.payee.as_ref()?;
         let accounts = &stored.get(&row.station)?.accounts;
-        let account = accounts
-            .iter()
-            .find(|known| known.account_no == payee.account_no)?;
+        let account = accounts.iter().find(|known| known.account_no == payee.account_no)?;
         let is_changed = account.holder != payee.holder || account.bank != payee.bank;
         is_changed.then(|| (row.station.clone(), account.id))
     });
@@ -210,22 +201,13 @@ async fn held_accounts(tx: &Tx, rows: &[BillRow], stored: &mut Stored) -> Result
            AND (s.locked_payment_order_id IS NOT NULL OR l.id IS NOT NULL)
          ORDER BY s.id",
     )
-    .bind_list(
-        "stations",
-        changed.iter().map(|(station, _)| station.as_str()),
-    )
+    .bind_list("stations", changed.iter().map(|(station, _)| station.as_str()))
     .bind_list("accounts", changed.iter().map(|(_, account)| *account));
     for row in tx.rows(query).await? {
         let id = row.int("customer_account_id")?;
         let held = format!("the held bill of {}", row.text("bill_yearmonth")?);
-        let accounts = stored
-            .get_mut(&row.text("station_id")?)
-            .map(|bill| &mut bill.accounts);
-        for account in accounts
-            .into_iter()
-            .flatten()
-            .filter(|account| account.id == id)
-        {
+        let accounts = stored.get_mut(&row.text("station_id")?).map(|bill| &mut bill.accounts);
+        for account in accounts.into_iter().flatten().filter(|account| account.id == id) {
             account.held_bill.get_or_insert_with(|| held.clone());
         }
     }
@@ -238,11 +220,7 @@ pub(super) async fn known_ids(
     text: &'static str,
     ids: impl IntoIterator<Item = i64>,
 ) -> Result<HashSet<i64>, PaymentError> {
-    let ids: Vec<i64> = ids
-        .into_iter()
-        .collect::<HashSet<i64>>()
-        .into_iter()
-        .collect();
+    let ids: Vec<i64> = ids.into_iter().collect::<HashSet<i64>>().into_iter().collect();
     let mut known = HashSet::new();
     for chunk in ids.chunks(ROWS_A_CHUNK) {
         let query = Query::new(text).bind_list("ids", chunk.iter().copied());

@@ -136,11 +136,7 @@ pub(super) fn decide(row: &BillRow, stored: &BillStored) -> Result<BillPlan, Vec
         && !found.plan.is_empty()
     {
         let why = |what: &str| format!("{what}, and order {} holds the bill", holder.order);
-        return Err(found
-            .differences
-            .iter()
-            .map(|(at, what)| (*at, why(what)))
-            .collect());
+        return Err(found.differences.iter().map(|(at, what)| (*at, why(what))).collect());
     }
     match found.refusals.is_empty() {
         true => Ok(found.plan),
@@ -150,18 +146,9 @@ pub(super) fn decide(row: &BillRow, stored: &BillStored) -> Result<BillPlan, Vec
 
 fn doubles(stored: &BillStored) -> Vec<Refusal> {
     let ids = [
-        (
-            "ledger",
-            stored.ledgers.iter().map(|row| row.id).collect::<Vec<_>>(),
-        ),
-        (
-            "small bill",
-            stored.smalls.iter().map(|row| row.id).collect(),
-        ),
-        (
-            "partner bill",
-            stored.partners.iter().map(|row| row.id).collect(),
-        ),
+        ("ledger", stored.ledgers.iter().map(|row| row.id).collect::<Vec<_>>()),
+        ("small bill", stored.smalls.iter().map(|row| row.id).collect()),
+        ("partner bill", stored.partners.iter().map(|row| row.id).collect()),
     ];
     let doubles = ids.iter().filter(|(_, ids)| ids.len() > 1);
     doubles
@@ -195,16 +182,8 @@ impl Found {
         };
         let known = self.differences.len();
         let money = [
-            (
-                column::CONTRACT_RENT,
-                Some(row.contract_rent),
-                stored.contract_rent,
-            ),
-            (
-                column::ACTUAL_RENT,
-                Some(row.actual_rent),
-                stored.actual_rent,
-            ),
+            (column::CONTRACT_RENT, Some(row.contract_rent), stored.contract_rent),
+            (column::ACTUAL_RENT, Some(row.actual_rent), stored.actual_rent),
             (column::PRE_RENT, row.pre_rent, stored.pre_rent),
         ];
         for (column, new, old) in money {
@@ -230,10 +209,7 @@ impl Found {
     /// The stored account of the row's number, if there is one.
     fn account<'s>(&mut self, row: &BillRow, stored: &'s BillStored) -> Option<&'s StoredAccount> {
         let payee = row.payee.as_ref()?;
-        let account = stored
-            .accounts
-            .iter()
-            .find(|known| known.account_no == payee.account_no);
+        let account = stored.accounts.iter().find(|known| known.account_no == payee.account_no);
         let Some(account) = account else {
             self.differs(column::ACCOUNT, "is not stored for this station");
             self.plan.account = Step::Insert;
@@ -313,11 +289,7 @@ impl Found {
 }
 
 fn update_if(differs: bool, id: i64) -> Step {
-    if differs {
-        Step::Update(id)
-    } else {
-        Step::Keep
-    }
+    if differs { Step::Update(id) } else { Step::Keep }
 }
 
 fn shown(fen: Option<Fen>) -> String {

@@ -62,54 +62,18 @@ pub(super) mod column {
 }
 
 const COLUMNS: [Column; 12] = [
-    Column {
-        name: "station_id",
-        chinese: "电站编号",
-    },
-    Column {
-        name: "bill_yearmonth",
-        chinese: "账期",
-    },
-    Column {
-        name: "contract_rent",
-        chinese: "合同租金",
-    },
-    Column {
-        name: "actual_rent",
-        chinese: "实际租金",
-    },
-    Column {
-        name: "pre_rent",
-        chinese: "拟付租金",
-    },
-    Column {
-        name: "project_company_id",
-        chinese: "项目公司",
-    },
-    Column {
-        name: "partner_id",
-        chinese: "合作方",
-    },
-    Column {
-        name: "customer_name",
-        chinese: "农户姓名",
-    },
-    Column {
-        name: "customer_account",
-        chinese: "收款账号",
-    },
-    Column {
-        name: "bank_name",
-        chinese: "开户行",
-    },
-    Column {
-        name: "small_bill_amount",
-        chinese: "小单金额",
-    },
-    Column {
-        name: "partner_bill_amount",
-        chinese: "合作方账单金额",
-    },
+    Column { name: "station_id", chinese: "电站编号" },
+    Column { name: "bill_yearmonth", chinese: "账期" },
+    Column { name: "contract_rent", chinese: "合同租金" },
+    Column { name: "actual_rent", chinese: "实际租金" },
+    Column { name: "pre_rent", chinese: "拟付租金" },
+    Column { name: "project_company_id", chinese: "项目公司" },
+    Column { name: "partner_id", chinese: "合作方" },
+    Column { name: "customer_name", chinese: "农户姓名" },
+    Column { name: "customer_account", chinese: "收款账号" },
+    Column { name: "bank_name", chinese: "开户行" },
+    Column { name: "small_bill_amount", chinese: "小单金额" },
+    Column { name: "partner_bill_amount", chinese: "合作方账单金额" },
 ];
 
 /// The stored columns' widths.
@@ -191,9 +155,5 @@ fn payee(cells: &Cells<'_>, faults: &mut RowFaults) -> Option<Option<Payee>> {
     for (column, _) in there.iter().filter(|(_, is_there)| !is_there) {
         cells.fault(*column, why, faults);
     }
-    Some(Some(Payee {
-        holder: holder?,
-        account_no: account_no?,
-        bank: bank?,
-    }))
+    Some(Some(Payee { holder: holder?, account_no: account_no?, bank: bank? }))
 }

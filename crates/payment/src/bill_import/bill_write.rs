@@ -51,13 +51,7 @@ pub(super) async fn write(
     }
     update_accounts(tx, rows, plans).await?;
     let accounts = ensure_accounts(tx, rows).await?;
-    let chunk = Chunk {
-        rows,
-        plans,
-        accounts,
-        partner_accounts,
-        now: tx.now().bind(),
-    };
+    let chunk = Chunk { rows, plans, accounts, partner_accounts, now: tx.now().bind() };
     insert(tx, sql::INSERT_LEDGER, chunk.ledger_inserts()).await?;
     update(tx, sql::UPDATE_LEDGER, chunk.ledger_updates()).await?;
     insert(tx, sql::INSERT_SMALL, chunk.small_inserts()).await?;
@@ -74,17 +68,12 @@ async fn update_accounts(
     rows: &[BillRow],
     plans: &[BillPlan],
 ) -> Result<(), PaymentError> {
-    let fresh = rows
-        .iter()
-        .zip(plans)
-        .filter_map(|(row, plan)| match (plan.account, &row.payee) {
-            (Step::Update(id), Some(payee)) => Some(vec![
-                id.bind(),
-                (&payee.holder).bind(),
-                (&payee.bank).bind(),
-            ]),
-            _ => None,
-        });
+    let fresh = rows.iter().zip(plans).filter_map(|(row, plan)| match (plan.account, &row.payee) {
+        (Step::Update(id), Some(payee)) => {
+            Some(vec![id.bind(), (&payee.holder).bind(), (&payee.bank).bind()])
+        }
+        _ => None,
+    });
     let fresh = fresh.collect();
     update(tx, sql::UPDATE_ACCOUNTS, fresh).await
 }
@@ -123,8 +112,7 @@ async fn find_accounts<'r>(
     let mut ids = HashMap::new();
     for (station, account) in &stored {
         // Of doubles the first, as the plan saw it.
-        ids.entry((station.as_str(), account.account_no.as_str()))
-            .or_insert(account.id);
+        ids.entry((station.as_str(), account.account_no.as_str())).or_insert(account.id);
     }
     let mut known = Accounts::new();
     let mut missing = Vec::new();
@@ -157,11 +145,8 @@ impl Chunk<'_> {
         let planned = self.rows.iter().zip(self.plans);
         let planned = planned.filter(|(_, plan)| step(plan) == Step::Insert);
         let fresh = planned.map(|(row, _)| {
-            let mut all = vec![
-                (&row.station).bind(),
-                row.month.as_str().bind(),
-                payment_status(row).bind(),
-            ];
+            let mut all =
+                vec![(&row.station).bind(), row.month.as_str().bind(), payment_status(row).bind()];
             all.extend(values(row));
             all.extend([self.now.clone(), self.now.clone()]);
             all
@@ -212,17 +197,10 @@ impl Chunk<'_> {
     }
 
     fn small(&self, row: &BillRow) -> Vec<Value> {
-        let key = row
-            .payee
-            .as_ref()
-            .map(|payee| (row.station.as_str(), &*payee.account_no));
+        let key = row.payee.as_ref().map(|payee| (row.station.as_str(), &*payee.account_no));
         let account = key.and_then(|key| self.accounts.get(&key).copied());
         let amount = row.small_amount.unwrap_or(Fen::ZERO);
-        vec![
-            amount.0.bind(),
-            account.bind(),
-            row.small_amount.is_some().bind(),
-        ]
+        vec![amount.0.bind(), account.bind(), row.small_amount.is_some().bind()]
     }
 
     fn partner(&self, row: &BillRow) -> Vec<Value> {
@@ -243,11 +221,7 @@ fn ledger(row: &BillRow) -> Vec<Value> {
 }
 
 fn payment_status(row: &BillRow) -> i64 {
-    if row.pre_rent == Some(Fen::ZERO) {
-        NO_NEED_PAY
-    } else {
-        UNPAID
-    }
+    if row.pre_rent == Some(Fen::ZERO) { NO_NEED_PAY } else { UNPAID }
 }
 
 /// Inserts rows, if there are any.

@@ -28,9 +28,7 @@ pub async fn import_bills(
     options: ImportOptions,
 ) -> Result<Imported, PaymentError> {
     let mut gathered = gather::<BillRow>(sheet)?;
-    gathered
-        .rows
-        .sort_by(|a, b| (&a.month, &a.station).cmp(&(&b.month, &b.station)));
+    gathered.rows.sort_by(|a, b| (&a.month, &a.station).cmp(&(&b.month, &b.station)));
     refuse_contradicting_accounts(&mut gathered);
     for _ in 1..MAX_STARTS {
         match transact!(attempt(db, &gathered, options)) {
@@ -44,25 +42,17 @@ pub async fn import_bills(
 
 /// Two rows of a file that call the same account by another name: neither is the right one.
 fn refuse_contradicting_accounts(gathered: &mut Gathered<BillRow>) {
-    let Gathered {
-        rows,
-        refusals,
-        header,
-    } = gathered;
-    let mut payees: Vec<_> = rows
-        .iter()
-        .filter_map(|row| Some((&row.station, row.payee.as_ref()?, row.line)))
-        .collect();
+    let Gathered { rows, refusals, header } = gathered;
+    let mut payees: Vec<_> =
+        rows.iter().filter_map(|row| Some((&row.station, row.payee.as_ref()?, row.line))).collect();
     payees.sort_by_key(|(station, payee, line)| (*station, &payee.account_no, *line));
     for pair in payees.windows(2) {
         let ((station, old, first), (next, new, line)) = (pair[0], pair[1]);
         if station != next || old.account_no != new.account_no {
             continue;
         }
-        let texts = [
-            (column::HOLDER, &old.holder, &new.holder),
-            (column::BANK, &old.bank, &new.bank),
-        ];
+        let texts =
+            [(column::HOLDER, &old.holder, &new.holder), (column::BANK, &old.bank, &new.bank)];
         for (column, _, _) in texts.iter().filter(|(_, old, new)| old != new) {
             let why = |other| format!("differs from line {other} for the same account");
             refusals.refuse(header, first, *column, why(line));
@@ -105,8 +95,7 @@ async fn attempt(
 
 /// The rows, which are in order of month, in chunks of one month each.
 fn chunks(rows: &[BillRow]) -> impl Iterator<Item = &[BillRow]> {
-    rows.chunk_by(|a, b| a.month == b.month)
-        .flat_map(|month| month.chunks(ROWS_A_CHUNK))
+    rows.chunk_by(|a, b| a.month == b.month).flat_map(|month| month.chunks(ROWS_A_CHUNK))
 }
 
 /// Months must be open. Companies and partners may arrive later: rows come in any order, and S05
@@ -163,10 +152,7 @@ fn summary(plans: &[Option<BillPlan>], refusals: Refusals) -> Imported {
     for plan in plans.iter().flatten() {
         let counter = match plan {
             plan if plan.is_empty() => &mut imported.unchanged,
-            BillPlan {
-                ledger: Step::Insert,
-                ..
-            } => &mut imported.created,
+            BillPlan { ledger: Step::Insert, .. } => &mut imported.created,
             _ => &mut imported.updated,
         };
         *counter += 1;

@@ -61,11 +61,7 @@ impl<'a> Cells<'a> {
     /// Notes what is wrong with a column.
     pub(super) fn fault(&self, column: usize, why: impl Into<String>, faults: &mut RowFaults) {
         let column = self.header.name(column).to_owned();
-        faults.push(RowFault {
-            line: self.row.line,
-            column,
-            why: why.into(),
-        });
+        faults.push(RowFault { line: self.row.line, column, why: why.into() });
     }
 
     /// A text that must be there.
@@ -155,10 +151,7 @@ impl<'a> Cells<'a> {
     /// An id that a file may give: positive, below those that the database generates.
     pub(super) fn id(&self, column: usize, faults: &mut RowFaults) -> Option<i64> {
         let text = self.get(column);
-        let id = text
-            .parse::<i64>()
-            .ok()
-            .filter(|_| text.bytes().all(|b| b.is_ascii_digit()));
+        let id = text.parse::<i64>().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()));
         let id = id.filter(|id| (1..FIRST_GENERATED_ID).contains(id));
         if id.is_none() {
             let why = format!(
@@ -179,21 +172,10 @@ impl<'a> Cells<'a> {
         faults: &mut RowFaults,
     ) -> Option<T> {
         let text = self.get(column);
-        let chosen = choices
-            .iter()
-            .find(|(word, _)| *word == text)
-            .map(|(_, value)| *value);
+        let chosen = choices.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
         if chosen.is_none() {
-            let words = choices
-                .iter()
-                .map(|(word, _)| *word)
-                .collect::<Vec<_>>()
-                .join(", ");
-            self.fault(
-                column,
-                format!("{} is none of {words}", quoted(text)),
-                faults,
-            );
+            let words = choices.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+            self.fault(column, format!("{} is none of {words}", quoted(text)), faults);
         }
         chosen
     }
@@ -204,36 +186,25 @@ const SHOWN: usize = 40;
 
 fn quoted(text: &str) -> String {
     let shown: String = text.chars().take(SHOWN).collect();
-    let more = if text.chars().count() > SHOWN {
-        "…"
-    } else {
-        ""
-    };
+    let more = if text.chars().count() > SHOWN { "…" } else { "" };
     format!("\"{}{more}\"", shown.escape_debug())
 }
 
 fn defect(text: &str, longest: usize, letters: Letters) -> Option<String> {
     if text.chars().count() > longest {
-        return Some(format!(
-            "{} is longer than {longest} characters",
-            quoted(text)
-        ));
+        return Some(format!("{} is longer than {longest} characters", quoted(text)));
     }
     if let Some(letter) = text.chars().find(|letter| letter.is_control()) {
-        return Some(format!(
-            "holds the control character {}",
-            letter.escape_unicode()
-        ));
+        return Some(format!("holds the control character {}", letter.escape_unicode()));
     }
     if text.contains('\u{fffd}') {
         return Some("holds a character that was damaged before it came here".into());
     }
     let is_code = |c: char| c.is_ascii_alphanumeric() || "-._/".contains(c);
     match letters {
-        Letters::Code if !text.chars().all(is_code) => Some(format!(
-            "{} may hold only letters, digits and -._/",
-            quoted(text)
-        )),
+        Letters::Code if !text.chars().all(is_code) => {
+            Some(format!("{} may hold only letters, digits and -._/", quoted(text)))
+        }
         _ => None,
     }
 }

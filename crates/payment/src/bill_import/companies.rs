@@ -40,30 +40,12 @@ const ORGANISATION: usize = 4;
 const TENANT: usize = 5;
 
 const COLUMNS: [Column; 6] = [
-    Column {
-        name: "id",
-        chinese: "编号",
-    },
-    Column {
-        name: "name",
-        chinese: "名称",
-    },
-    Column {
-        name: "asset_manager_code",
-        chinese: "资产管理方",
-    },
-    Column {
-        name: "payer_account",
-        chinese: "付款账号",
-    },
-    Column {
-        name: "organisation",
-        chinese: "组织机构",
-    },
-    Column {
-        name: "epctenantid",
-        chinese: "租户",
-    },
+    Column { name: "id", chinese: "编号" },
+    Column { name: "name", chinese: "名称" },
+    Column { name: "asset_manager_code", chinese: "资产管理方" },
+    Column { name: "payer_account", chinese: "付款账号" },
+    Column { name: "organisation", chinese: "组织机构" },
+    Column { name: "epctenantid", chinese: "租户" },
 ];
 
 impl FileRow for CompanyRow {
@@ -123,23 +105,14 @@ async fn attempt(
         let stored = stored(&tx, rows).await?;
         let steps = rows.iter().map(|row| match stored.get(&row.id) {
             None => Some(Step::Insert),
-            Some(Stored {
-                is_deleted: true, ..
-            }) => {
+            Some(Stored { is_deleted: true, .. }) => {
                 let why = format!("{} was deleted; take another id", row.id);
                 refusals.refuse(&gathered.header, row.line, ID, why);
                 None
             }
             Some(Stored { row: old, .. }) => {
-                let is_same = CompanyRow {
-                    line: row.line,
-                    ..old.clone()
-                } == *row;
-                Some(if is_same {
-                    Step::Keep
-                } else {
-                    Step::Update(row.id)
-                })
+                let is_same = CompanyRow { line: row.line, ..old.clone() } == *row;
+                Some(if is_same { Step::Keep } else { Step::Update(row.id) })
             }
         });
         let steps: Vec<Option<Step>> = steps.collect();
@@ -175,13 +148,7 @@ async fn stored(tx: &Tx, rows: &[CompanyRow]) -> Result<HashMap<i64, Stored>, Pa
             organisation: row.text("organisation")?,
             tenant: row.text("epctenantid")?,
         };
-        stored.insert(
-            id,
-            Stored {
-                row: company,
-                is_deleted: row.int("deleted")? == 1,
-            },
-        );
+        stored.insert(id, Stored { row: company, is_deleted: row.int("deleted")? == 1 });
     }
     Ok(stored)
 }

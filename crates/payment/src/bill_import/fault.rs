@@ -19,11 +19,7 @@ pub struct RowFault {
 impl RowFault {
     /// A fault of a whole row.
     pub fn of_row(line: u32, why: impl Into<String>) -> RowFault {
-        RowFault {
-            line,
-            column: String::new(),
-            why: why.into(),
-        }
+        RowFault { line, column: String::new(), why: why.into() }
     }
 }
 
@@ -101,9 +97,6 @@ mod tests {
         assert_eq!(faults.shown().len(), MAX_FAULTS);
         assert_eq!(faults.shown()[0].line, 1);
         assert_eq!(faults.shown()[MAX_FAULTS - 1].line as usize, MAX_FAULTS);
-        assert_eq!(
-            faults.to_string(),
-            "10000 faults, the first in line 1: is bad"
-        );
+        assert_eq!(faults.to_string(), "10000 faults, the first in line 1: is bad");
     }
 }

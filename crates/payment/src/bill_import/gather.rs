@@ -55,11 +55,7 @@ impl Refusals {
         why: impl Into<String>,
     ) {
         let column = header.name(column).to_owned();
-        self.faults.push(RowFault {
-            line,
-            column,
-            why: why.into(),
-        });
+        self.faults.push(RowFault { line, column, why: why.into() });
         self.lines.insert(line);
     }
 
@@ -88,11 +84,7 @@ pub(super) fn gather<T: FileRow>(
 ) -> Result<Gathered<T>, PaymentError> {
     let header = header::<T>(&mut sheet)?;
     let mut walk = Walk::<T> {
-        gathered: Gathered {
-            rows: Vec::new(),
-            refusals: Refusals::default(),
-            header,
-        },
+        gathered: Gathered { rows: Vec::new(), refusals: Refusals::default(), header },
         first_lines: HashMap::new(),
         doubles: HashSet::new(),
     };
@@ -100,10 +92,7 @@ pub(super) fn gather<T: FileRow>(
     for row in sheet {
         count += 1;
         if count > MAX_ROWS {
-            return Err(only(RowFault::of_row(
-                0,
-                format!("the file has over {MAX_ROWS} rows"),
-            )));
+            return Err(only(RowFault::of_row(0, format!("the file has over {MAX_ROWS} rows"))));
         }
         match row {
             Ok(row) if is_blank(&row) => {}
@@ -135,10 +124,7 @@ fn header<T: FileRow>(
             Err(Unread::Row(fault) | Unread::File(fault)) => return Err(only(fault)),
         }
     }
-    Err(only(RowFault::of_row(
-        1,
-        "the file is empty: its first row must name the columns",
-    )))
+    Err(only(RowFault::of_row(1, "the file is empty: its first row must name the columns")))
 }
 
 struct Walk<T> {
@@ -150,11 +136,7 @@ struct Walk<T> {
 
 impl<T: FileRow> Walk<T> {
     fn take(&mut self, row: &SheetRow) {
-        let Gathered {
-            refusals: Refusals { faults, .. },
-            header,
-            ..
-        } = &mut self.gathered;
+        let Gathered { refusals: Refusals { faults, .. }, header, .. } = &mut self.gathered;
         let known = faults.total();
         let parsed =
             Cells::new(header, row, faults).map(|cells| (T::key(&cells), T::parse(&cells, faults)));
@@ -176,9 +158,7 @@ impl<T: FileRow> Walk<T> {
         if first == line {
             return;
         }
-        let Gathered {
-            refusals, header, ..
-        } = &mut self.gathered;
+        let Gathered { refusals, header, .. } = &mut self.gathered;
         refusals.refuse(header, line, T::KEY, format!("is on line {first} already"));
         if self.doubles.insert(first) {
             refusals.refuse(header, first, T::KEY, format!("is on line {line} again"));

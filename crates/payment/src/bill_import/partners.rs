@@ -49,49 +49,19 @@ const ENDPOINT: usize = 7;
 const KEY_ID: usize = 8;
 
 const COLUMNS: [Column; 9] = [
-    Column {
-        name: "partner_id",
-        chinese: "合作方",
-    },
-    Column {
-        name: "name",
-        chinese: "名称",
-    },
-    Column {
-        name: "partner_no",
-        chinese: "合作方编号",
-    },
-    Column {
-        name: "org_code",
-        chinese: "机构代码",
-    },
-    Column {
-        name: "manager_a",
-        chinese: "运营经理A",
-    },
-    Column {
-        name: "manager_b",
-        chinese: "运营经理B",
-    },
-    Column {
-        name: "retry_policy",
-        chinese: "重试策略",
-    },
-    Column {
-        name: "endpoint",
-        chinese: "推送地址",
-    },
-    Column {
-        name: "key_id",
-        chinese: "密钥编号",
-    },
+    Column { name: "partner_id", chinese: "合作方" },
+    Column { name: "name", chinese: "名称" },
+    Column { name: "partner_no", chinese: "合作方编号" },
+    Column { name: "org_code", chinese: "机构代码" },
+    Column { name: "manager_a", chinese: "运营经理A" },
+    Column { name: "manager_b", chinese: "运营经理B" },
+    Column { name: "retry_policy", chinese: "重试策略" },
+    Column { name: "endpoint", chinese: "推送地址" },
+    Column { name: "key_id", chinese: "密钥编号" },
 ];
 
-const POLICIES: [(&str, &str); 3] = [
-    ("never", "never"),
-    ("definite", "definite"),
-    ("idempotent", "idempotent"),
-];
+const POLICIES: [(&str, &str); 3] =
+    [("never", "never"), ("definite", "definite"), ("idempotent", "idempotent")];
 const LONGEST_ENDPOINT: usize = 255;
 
 impl FileRow for PartnerRow {
@@ -138,18 +108,12 @@ impl FileRow for PartnerRow {
 fn endpoint(cells: &Cells<'_>, faults: &mut RowFaults) -> Option<Option<String>> {
     let endpoint = cells.maybe_text(ENDPOINT, LONGEST_ENDPOINT, Letters::Any, faults)?;
     let is_web = |url: &String| {
-        let host = url
-            .strip_prefix("https://")
-            .or_else(|| url.strip_prefix("http://"));
+        let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
         host.is_some_and(|host| !host.is_empty() && !host.starts_with('/'))
             && !url.contains(char::is_whitespace)
     };
     if endpoint.as_ref().is_some_and(|url| !is_web(url)) {
-        cells.fault(
-            ENDPOINT,
-            "is no address: it must start with https:// or http://",
-            faults,
-        );
+        cells.fault(ENDPOINT, "is no address: it must start with https:// or http://", faults);
         return None;
     }
     Some(endpoint)
@@ -181,23 +145,14 @@ async fn attempt(
         let stored = stored(&tx, rows).await?;
         let steps = rows.iter().map(|row| match stored.get(&row.id) {
             None => Some(Step::Insert),
-            Some(Stored {
-                is_deleted: true, ..
-            }) => {
+            Some(Stored { is_deleted: true, .. }) => {
                 let why = format!("{} was deleted; take another id", row.id);
                 refusals.refuse(&gathered.header, row.line, ID, why);
                 None
             }
             Some(Stored { row: Some(old), .. }) => {
-                let is_same = PartnerRow {
-                    line: row.line,
-                    ..old.clone()
-                } == *row;
-                Some(if is_same {
-                    Step::Keep
-                } else {
-                    Step::Update(row.id)
-                })
+                let is_same = PartnerRow { line: row.line, ..old.clone() } == *row;
+                Some(if is_same { Step::Keep } else { Step::Update(row.id) })
             }
             Some(Stored { row: None, .. }) => Some(Step::Update(row.id)),
         });
@@ -227,14 +182,9 @@ async fn stored(tx: &Tx, rows: &[PartnerRow]) -> Result<HashMap<i64, Stored>, Pa
     let mut stored = HashMap::new();
     for row in tx.rows(query).await? {
         let id = row.int("id")?;
-        let managers = row
-            .maybe_int("manager_a_user_id")?
-            .zip(row.maybe_int("manager_b_user_id")?);
+        let managers = row.maybe_int("manager_a_user_id")?.zip(row.maybe_int("manager_b_user_id")?);
         let policy = row.text("retry_policy")?;
-        let policy = POLICIES
-            .iter()
-            .find(|(word, _)| *word == policy)
-            .map(|(word, _)| *word);
+        let policy = POLICIES.iter().find(|(word, _)| *word == policy).map(|(word, _)| *word);
         let partner = match managers.zip(policy) {
             None => None,
             Some(((manager_a, manager_b), retry_policy)) => Some(PartnerRow {
@@ -250,13 +200,7 @@ async fn stored(tx: &Tx, rows: &[PartnerRow]) -> Result<HashMap<i64, Stored>, Pa
                 key_id: row.maybe_text("key_id")?,
             }),
         };
-        stored.insert(
-            id,
-            Stored {
-                row: partner,
-                is_deleted: row.int("deleted")? == 1,
-            },
-        );
+        stored.insert(id, Stored { row: partner, is_deleted: row.int("deleted")? == 1 });
     }
     Ok(stored)
 }

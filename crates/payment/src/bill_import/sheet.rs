@@ -46,53 +46,30 @@ impl Header {
     pub(super) fn read(columns: &[Column], row: &SheetRow) -> Result<Header, RowFaults> {
         let mut faults = RowFaults::default();
         let mut fault = |column: &str, why: String| {
-            faults.push(RowFault {
-                line: row.line,
-                column: column.to_owned(),
-                why,
-            });
+            faults.push(RowFault { line: row.line, column: column.to_owned(), why });
         };
-        let names: Vec<String> = row
-            .cells
-            .iter()
-            .map(|cell| clean(cell).to_owned())
-            .collect();
+        let names: Vec<String> = row.cells.iter().map(|cell| clean(cell).to_owned()).collect();
         let mut positions = vec![None; columns.len()];
         for (at, name) in names.iter().enumerate() {
-            let known = columns
-                .iter()
-                .position(|c| c.name == name || c.chinese == name);
+            let known = columns.iter().position(|c| c.name == name || c.chinese == name);
             match known {
                 None if name.is_empty() => {
                     fault("", format!("column {} of the header has no name", at + 1));
                 }
-                None => fault(
-                    name,
-                    format!("is no column here; known are {}", list(columns)),
-                ),
+                None => fault(name, format!("is no column here; known are {}", list(columns))),
                 Some(column) if positions[column].is_some() => {
                     fault(name, "is in the header twice".into());
                 }
                 Some(column) => positions[column] = Some(at),
             }
         }
-        for (column, _) in columns
-            .iter()
-            .zip(&positions)
-            .filter(|(_, at)| at.is_none())
-        {
-            fault(
-                column.name,
-                format!("({}) is missing from the header", column.chinese),
-            );
+        for (column, _) in columns.iter().zip(&positions).filter(|(_, at)| at.is_none()) {
+            fault(column.name, format!("({}) is missing from the header", column.chinese));
         }
         if !faults.is_empty() {
             return Err(faults);
         }
-        Ok(Header {
-            names,
-            positions: positions.into_iter().flatten().collect(),
-        })
+        Ok(Header { names, positions: positions.into_iter().flatten().collect() })
     }
 
     /// How many columns a row has.
@@ -122,11 +99,7 @@ pub(super) fn clean(cell: &str) -> &str {
 }
 
 fn list(columns: &[Column]) -> String {
-    columns
-        .iter()
-        .map(|column| column.name)
-        .collect::<Vec<_>>()
-        .join(", ")
+    columns.iter().map(|column| column.name).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -134,14 +107,8 @@ mod tests {
     use super::*;
 
     const KIND: [Column; 2] = [
-        Column {
-            name: "station_id",
-            chinese: "电站编号",
-        },
-        Column {
-            name: "bill_yearmonth",
-            chinese: "账期",
-        },
+        Column { name: "station_id", chinese: "电站编号" },
+        Column { name: "bill_yearmonth", chinese: "账期" },
     ];
 
     fn read(cells: &[&str]) -> Result<Header, Vec<String>> {

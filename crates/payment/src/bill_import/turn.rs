@@ -10,8 +10,7 @@ pub(super) async fn take_turn(tx: &mut Tx) -> Result<(), PaymentError> {
     if tx.dialect() == Dialect::Postgres {
         // A first import fills empty tables. A statement planned while they were empty would be
         // run to the end as planned then, reading whole tables: measured, 340 s instead of 8 s.
-        tx.execute(sql!("SET LOCAL plan_cache_mode = force_custom_plan"))
-            .await?;
+        tx.execute(sql!("SET LOCAL plan_cache_mode = force_custom_plan")).await?;
     }
     if raise_count(tx).await? {
         return Ok(());

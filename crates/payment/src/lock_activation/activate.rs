@@ -32,9 +32,7 @@ async fn one_batch(
         return Ok(None);
     };
     let activated = activate_range(&mut tx, context, batch.cursor, last).await?;
-    let progress = Progress::none()
-        .set("last_item_id", last)
-        .add("processed_count", activated);
+    let progress = Progress::none().set("last_item_id", last).add("processed_count", activated);
     batch.renew(&mut tx, progress).await?;
     tx.commit("lock_activation.activate").await?;
     Ok(Some(last))

@@ -17,19 +17,11 @@ pub(super) struct Batch {
 
 impl Batch {
     pub(super) fn leased(facts: &Facts, lease: Lease) -> Batch {
-        Batch {
-            size: facts.size,
-            cursor: facts.cursor,
-            lease: Some(lease),
-        }
+        Batch { size: facts.size, cursor: facts.cursor, lease: Some(lease) }
     }
 
     pub(super) fn reentered(facts: &Facts) -> Batch {
-        Batch {
-            size: facts.size,
-            cursor: facts.cursor,
-            lease: None,
-        }
+        Batch { size: facts.size, cursor: facts.cursor, lease: None }
     }
 
     pub(super) fn is_leased(&self) -> bool {
@@ -55,10 +47,7 @@ impl Batch {
 }
 
 fn lease_lost() -> WorkError {
-    WorkError::failed(
-        "lease-lost",
-        "the LOCK_ACTIVATE batch's lease was lost or has expired",
-    )
+    WorkError::failed("lease-lost", "the LOCK_ACTIVATE batch's lease was lost or has expired")
 }
 
 /// The batch row as read.

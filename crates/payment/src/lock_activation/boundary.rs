@@ -34,12 +34,7 @@ pub enum Route {
 
 /// The seven branches. For REVISE, P≠V is judged before identity.
 pub fn decide(facts: Facts) -> Route {
-    let Facts {
-        mode,
-        identity,
-        pointer,
-        published,
-    } = facts;
+    let Facts { mode, identity, pointer, published } = facts;
     match (mode, pointer, published, identity) {
         (Mode::New, false, false, _) => Route::NotPublished,
         (Mode::New, _, _, _) => Route::Proceed,
@@ -145,12 +140,7 @@ mod tests {
             (Revise, false, true, true, Route::ProceedWithIncident),
         ];
         for (mode, identity, pointer, published, route) in table {
-            let facts = Facts {
-                mode,
-                identity,
-                pointer,
-                published,
-            };
+            let facts = Facts { mode, identity, pointer, published };
             assert_eq!(decide(facts), route, "{facts:?}");
         }
     }
@@ -167,36 +157,13 @@ mod tests {
         };
         assert!(valid.is_valid());
         let broken = [
-            Identity {
-                version_mode: Mode::New,
-                ..valid
-            },
-            Identity {
-                session_mode: Mode::New,
-                ..valid
-            },
-            Identity {
-                session_order: Some(OrderId(2)),
-                ..valid
-            },
-            Identity {
-                session_order: None,
-                ..valid
-            },
-            Identity {
-                session_creator: UserId(8),
-                ..valid
-            },
-            Identity {
-                session_creator: UserId(0),
-                order_creator: UserId(0),
-                ..valid
-            },
-            Identity {
-                session_creator: UserId(-1),
-                order_creator: UserId(-1),
-                ..valid
-            },
+            Identity { version_mode: Mode::New, ..valid },
+            Identity { session_mode: Mode::New, ..valid },
+            Identity { session_order: Some(OrderId(2)), ..valid },
+            Identity { session_order: None, ..valid },
+            Identity { session_creator: UserId(8), ..valid },
+            Identity { session_creator: UserId(0), order_creator: UserId(0), ..valid },
+            Identity { session_creator: UserId(-1), order_creator: UserId(-1), ..valid },
         ];
         for identity in broken {
             assert!(!identity.is_valid(), "{identity:?}");

@@ -86,11 +86,9 @@ pub(super) async fn left(
     limit: u32,
 ) -> Result<Vec<(&'static str, i64)>, WorkError> {
     let mut found = Vec::new();
-    for (table, text) in [
-        ("ledger", LEFT_DIFFERENCE),
-        ("small bill", LEFT_SMALL),
-        ("partner bill", LEFT_PARTNER),
-    ] {
+    for (table, text) in
+        [("ledger", LEFT_DIFFERENCE), ("small bill", LEFT_SMALL), ("partner bill", LEFT_PARTNER)]
+    {
         let query = bound(sql!(text, limit = limit), context, 0, i64::MAX);
         for row in tx.rows(query).await? {
             found.push((table, row.int("id")?));
@@ -164,11 +162,7 @@ macro_rules! visible_reason {
 
 macro_rules! visible_flag {
     () => {
-        concat!(
-            "CASE WHEN ",
-            visible_reason!(),
-            " IS NULL THEN 0 ELSE 1 END"
-        )
+        concat!("CASE WHEN ", visible_reason!(), " IS NULL THEN 0 ELSE 1 END")
     };
 }
 
@@ -302,13 +296,8 @@ const DIFFERENCE: Text = clean!(
     reason_sets!("r."),
     differs_with_reason!()
 );
-const SMALL_BILL: Text = clean!(
-    "fi_customer_bill",
-    "small_bill_id",
-    status_set!(""),
-    status_set!("r."),
-    differs!()
-);
+const SMALL_BILL: Text =
+    clean!("fi_customer_bill", "small_bill_id", status_set!(""), status_set!("r."), differs!());
 const PARTNER_BILL: Text = clean!(
     "fi_customer_bill_partner",
     "partner_bill_id",
@@ -317,14 +306,8 @@ const PARTNER_BILL: Text = clean!(
     differs_with_reason!()
 );
 
-const LEFT_DIFFERENCE: &str = left!(
-    "fi_monthly_income_difference",
-    "diff_id",
-    differs_with_reason!()
-);
+const LEFT_DIFFERENCE: &str =
+    left!("fi_monthly_income_difference", "diff_id", differs_with_reason!());
 const LEFT_SMALL: &str = left!("fi_customer_bill", "small_bill_id", differs!());
-const LEFT_PARTNER: &str = left!(
-    "fi_customer_bill_partner",
-    "partner_bill_id",
-    differs_with_reason!()
-);
+const LEFT_PARTNER: &str =
+    left!("fi_customer_bill_partner", "partner_bill_id", differs_with_reason!());

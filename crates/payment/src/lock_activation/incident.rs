@@ -58,9 +58,7 @@ pub(super) async fn classify_and_lease(
             return Err(WorkError::failed("session-contradiction", message));
         }
         Reentry::Lease => {
-            let lease = run
-                .lease(&mut tx, &SUBMIT_BATCH, facts.id, facts.lease_version)
-                .await?;
+            let lease = run.lease(&mut tx, &SUBMIT_BATCH, facts.id, facts.lease_version).await?;
             Entry::Work(context, Batch::leased(&facts, lease))
         }
     };
@@ -89,13 +87,7 @@ async fn record(tx: &mut Fenced<'_>, context: &VersionContext) -> Result<(), Wor
         "sessionCreator": context.session_creator, "orderCreator": context.order_creator,
     });
     let subject = context.subject();
-    tx.trace(
-        Action::Incident,
-        INCIDENT_RESULT,
-        Some(detail.to_string()),
-        &subject,
-    )
-    .await
+    tx.trace(Action::Incident, INCIDENT_RESULT, Some(detail.to_string()), &subject).await
 }
 
 /// An invalid revision that was never published: its failure is fixed, S06 releases exactly its
@@ -111,13 +103,8 @@ async fn close_invalid(mut tx: Fenced<'_>, context: &VersionContext) -> Result<V
     );
     tx.accept(&seed).await?;
     let reason = "the revision's session is invalid and was never published";
-    tx.trace(
-        Action::Cancel,
-        Reason::InvalidReviseSession.as_str(),
-        None,
-        &context.subject(),
-    )
-    .await?;
+    tx.trace(Action::Cancel, Reason::InvalidReviseSession.as_str(), None, &context.subject())
+        .await?;
     tx.cancel("lock_activation.close_invalid", reason).await
 }
 

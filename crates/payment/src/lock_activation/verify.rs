@@ -88,9 +88,7 @@ async fn no_source_lock_left(tx: &mut Tx, context: &VersionContext) -> Result<()
     if left.is_empty() {
         return Ok(());
     }
-    Err(failed(format!(
-        "locks of the source version neither kept nor released: {left}"
-    )))
+    Err(failed(format!("locks of the source version neither kept nor released: {left}")))
 }
 
 async fn references_are_right(tx: &mut Tx, context: &VersionContext) -> Result<(), WorkError> {
@@ -110,10 +108,7 @@ async fn references_are_right(tx: &mut Tx, context: &VersionContext) -> Result<(
     if wrong.is_empty() {
         return Ok(());
     }
-    Err(failed(format!(
-        "references missing or wrong: {}",
-        wrong.join(", ")
-    )))
+    Err(failed(format!("references missing or wrong: {}", wrong.join(", "))))
 }
 
 async fn no_old_reference_left(tx: &mut Tx, context: &VersionContext) -> Result<(), WorkError> {
@@ -121,14 +116,8 @@ async fn no_old_reference_left(tx: &mut Tx, context: &VersionContext) -> Result<
     if left.is_empty() {
         return Ok(());
     }
-    let rows: Vec<String> = left
-        .iter()
-        .map(|(table, id)| format!("{table} {id}"))
-        .collect();
-    Err(failed(format!(
-        "old references or wrongly restored status left: {}",
-        rows.join(", ")
-    )))
+    let rows: Vec<String> = left.iter().map(|(table, id)| format!("{table} {id}")).collect();
+    Err(failed(format!("old references or wrongly restored status left: {}", rows.join(", "))))
 }
 
 async fn named(tx: &mut Tx, query: Query) -> Result<String, WorkError> {

@@ -49,11 +49,7 @@ async fn order_of(run: &Run<'_>, version: VersionId) -> Result<OrderId, WorkErro
          WHERE v.id = :version AND v.deleted = 0 AND o.deleted = 0",
         version = version.0,
     );
-    let row = run
-        .db()
-        .row(query)
-        .await?
-        .ok_or(PaymentError::VersionNotFound(version))?;
+    let row = run.db().row(query).await?.ok_or(PaymentError::VersionNotFound(version))?;
     let order = OrderId(row.int("payment_order_id")?);
     if row.int("status")? != 90 {
         let message = format!("order {order} is not cancelled; its locks stay");
@@ -150,13 +146,8 @@ async fn decide(tx: &mut Tx, locks: &[Held]) -> Result<HashMap<i64, Decision>, W
     let conclusions = conclusions(tx, &concluded).await?;
     let mut decided = HashMap::new();
     for row in &rows {
-        let conclusion = row
-            .maybe_int("conclusion")?
-            .and_then(|id| conclusions.get(&id).cloned());
-        decided.insert(
-            row.int("id")?,
-            status_decision::decide(&facts_of(row, conclusion)?),
-        );
+        let conclusion = row.maybe_int("conclusion")?.and_then(|id| conclusions.get(&id).cloned());
+        decided.insert(row.int("id")?, status_decision::decide(&facts_of(row, conclusion)?));
     }
     Ok(decided)
 }
@@ -184,14 +175,7 @@ async fn conclusions(tx: &mut Tx, lines: &[i64]) -> Result<HashMap<i64, Conclusi
         let line = LineId(row.int("id")?);
         let pre_rent = row.maybe_int("pre_rent")?.map(Fen);
         let reason = row.maybe_text("unqualified_reason")?;
-        found.insert(
-            line.0,
-            Conclusion {
-                line,
-                pre_rent,
-                reason,
-            },
-        );
+        found.insert(line.0, Conclusion { line, pre_rent, reason });
     }
     Ok(found)
 }

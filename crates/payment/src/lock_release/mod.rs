@@ -48,9 +48,7 @@ impl Reason {
     }
 
     fn of(text: &str) -> Option<Reason> {
-        Reason::ALL
-            .into_iter()
-            .find(|reason| reason.as_str() == text)
+        Reason::ALL.into_iter().find(|reason| reason.as_str() == text)
     }
 }
 
@@ -65,10 +63,7 @@ pub struct LockReleasePayload {
 
 impl Payload for LockReleasePayload {
     fn business_key(&self) -> String {
-        business_key::lock_release(
-            VersionId(self.payment_order_version_id),
-            &self.release_reason,
-        )
+        business_key::lock_release(VersionId(self.payment_order_version_id), &self.release_reason)
     }
 
     fn defect(&self) -> Option<String> {
@@ -171,10 +166,7 @@ impl Work for LockRelease {
         match Reason::of(&payload.release_reason) {
             Some(Reason::OrderCancelled) => self.let_go(run, version).await,
             Some(reason) => failed_submission::release(run, version, reason).await,
-            None => Err(WorkError::failed(
-                "task-identity",
-                "releaseReason is unknown",
-            )),
+            None => Err(WorkError::failed("task-identity", "releaseReason is unknown")),
         }
     }
 }

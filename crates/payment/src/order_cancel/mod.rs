@@ -36,10 +36,7 @@ pub async fn cancel(
     reason: &str,
 ) -> Result<Cancellation, PaymentError> {
     if reason.trim().is_empty() {
-        return Err(PaymentError::invalid(
-            "reason",
-            "say why the order is cancelled",
-        ));
+        return Err(PaymentError::invalid("reason", "say why the order is cancelled"));
     }
     transact!(try_cancel(db, kicker, order, user, reason))
 }
@@ -72,11 +69,7 @@ async fn try_cancel(
     let seed = lock_release::seed(latest, Reason::OrderCancelled, subject, None);
     accept_or_reuse(&mut tx, &seed, kicker).await?;
     tx.commit("order.cancel").await?;
-    Ok(Cancellation {
-        order,
-        tasks,
-        release: seed.code(),
-    })
+    Ok(Cancellation { order, tasks, release: seed.code() })
 }
 
 async fn versions(tx: &mut Tx, order: OrderId) -> Result<Vec<VersionId>, PaymentError> {
@@ -104,23 +97,14 @@ async fn cancel_tasks(
         use crate::kinds::business_key::{
             audit_plan_create, lock_activate, lock_release, submit_build,
         };
-        let releases = Reason::ALL
-            .into_iter()
-            .filter(|reason| *reason != Reason::OrderCancelled);
+        let releases = Reason::ALL.into_iter().filter(|reason| *reason != Reason::OrderCancelled);
         let releases = releases.map(|reason| lock_release(*version, reason.as_str()));
-        [
-            submit_build(*version),
-            lock_activate(*version),
-            audit_plan_create(*version),
-        ]
-        .into_iter()
-        .chain(releases)
+        [submit_build(*version), lock_activate(*version), audit_plan_create(*version)]
+            .into_iter()
+            .chain(releases)
     });
     let now = tx.now();
-    let message: String = format!("the order was cancelled: {reason}")
-        .chars()
-        .take(1000)
-        .collect();
+    let message: String = format!("the order was cancelled: {reason}").chars().take(1000).collect();
     let mut cancelled = 0;
     let keys: Vec<String> = keys.collect();
     for some in keys.chunks(MAX_KEYS) {
@@ -162,23 +146,13 @@ fn check(order: OrderId, user: UserId, row: &Row) -> Result<(), PaymentError> {
     match row.int("status")? {
         10 | 20 | 30 => Ok(()),
         90 => Err(state(order, row, "it is cancelled already")),
-        _ => Err(state(
-            order,
-            row,
-            "only an order at 10, 20 or 30 can be cancelled",
-        )),
+        _ => Err(state(order, row, "only an order at 10, 20 or 30 can be cancelled")),
     }
 }
 
 fn state(order: OrderId, row: &Row, why: &str) -> PaymentError {
-    let status = row
-        .int("status")
-        .map_or_else(|_| "?".to_owned(), |status| status.to_string());
-    PaymentError::OrderState {
-        order,
-        status,
-        why: why.to_owned(),
-    }
+    let status = row.int("status").map_or_else(|_| "?".to_owned(), |status| status.to_string());
+    PaymentError::OrderState { order, status, why: why.to_owned() }
 }
 
 /// Guard: 10, 20 or 30.

@@ -89,9 +89,7 @@ async fn facts(
     let fen = |money: Option<super::Money>| money.map(|money| money.0);
     let recorded = records.iter().map(|record| record.cumulative_paid_amount.0);
     let paid_lines = paid_lines(db, station, month).await?;
-    let flagged = records
-        .iter()
-        .filter(|record| record.unqualified == Some(true));
+    let flagged = records.iter().filter(|record| record.unqualified == Some(true));
     Ok(PayAgainFacts {
         holders: holders(db, station, month).await?,
         month_closed: is_closed(db, month).await?,

@@ -195,12 +195,7 @@ const RECORDS: [(&str, &str); 3] = [
 pub(super) async fn records(db: &Db, station: &str, month: &BillMonth) -> Result<Vec<BillRecord>> {
     let mut records = Vec::new();
     for (name, text) in RECORDS {
-        let query = sql!(
-            text,
-            station = station,
-            month = month.as_str(),
-            limit = MAX_RECORDS,
-        );
+        let query = sql!(text, station = station, month = month.as_str(), limit = MAX_RECORDS,);
         for row in db.rows(query).await? {
             records.push(record(name, &row)?);
         }
@@ -268,9 +263,7 @@ fn line(row: &Row) -> Result<BillLine> {
         pre_rent: row.maybe_int("pre_rent")?.map(Money::from),
         unqualified_reason: row.maybe_text("unqualified_reason")?,
         payee_name: row.maybe_text("payee_name")?,
-        payee_account: row
-            .maybe_text("payee_account")?
-            .map(|account| masked(&account)),
+        payee_account: row.maybe_text("payee_account")?.map(|account| masked(&account)),
         create_time: row.instant("create_time")?,
     })
 }

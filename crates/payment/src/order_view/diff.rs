@@ -64,16 +64,11 @@ impl DiffKind {
 
     /// What the classifying statement calls it.
     fn stored(self) -> i64 {
-        DiffKind::ALL
-            .iter()
-            .position(|kind| *kind == self)
-            .unwrap_or(0) as i64
+        DiffKind::ALL.iter().position(|kind| *kind == self).unwrap_or(0) as i64
     }
 
     fn of(stored: i64) -> Option<DiffKind> {
-        DiffKind::ALL
-            .into_iter()
-            .find(|kind| kind.stored() == stored)
+        DiffKind::ALL.into_iter().find(|kind| kind.stored() == stored)
     }
 }
 
@@ -157,10 +152,8 @@ pub async fn diff(
     let mut kinds = Vec::new();
     for kind in DiffKind::ALL {
         let found = counted.iter().find(|(found, ..)| *found == kind);
-        let (bills, sum_before, sum_after) = found
-            .map_or((0, 0, 0), |(_, bills, before, after)| {
-                (*bills, *before, *after)
-            });
+        let (bills, sum_before, sum_after) =
+            found.map_or((0, 0, 0), |(_, bills, before, after)| (*bills, *before, *after));
         let rows = match (kind, bills) {
             (DiffKind::Kept, _) | (_, 0) => Vec::new(),
             _ => first_of(from, order, before, after, kind, first.min(MAX_CHANGED)).await?,
@@ -173,12 +166,7 @@ pub async fn diff(
             first: rows,
         });
     }
-    Ok(Diff {
-        payment_order_id: order,
-        from_data_version: before,
-        to_data_version: after,
-        kinds,
-    })
+    Ok(Diff { payment_order_id: order, from_data_version: before, to_data_version: after, kinds })
 }
 
 /// Every bill of either version with its kind: first those of `:before`, whatever became of them,
@@ -278,18 +266,9 @@ async fn first_of(
 
 fn changed(row: &Row) -> Result<ChangedLine> {
     let (name, account, bank) = (
-        (
-            row.maybe_text("name_before")?,
-            row.maybe_text("name_after")?,
-        ),
-        (
-            row.maybe_text("account_before")?,
-            row.maybe_text("account_after")?,
-        ),
-        (
-            row.maybe_text("bank_before")?,
-            row.maybe_text("bank_after")?,
-        ),
+        (row.maybe_text("name_before")?, row.maybe_text("name_after")?),
+        (row.maybe_text("account_before")?, row.maybe_text("account_after")?),
+        (row.maybe_text("bank_before")?, row.maybe_text("bank_after")?),
     );
     let types = (row.maybe_int("type_before")?, row.maybe_int("type_after")?);
     let mut payee_parts = Vec::new();
@@ -297,9 +276,8 @@ fn changed(row: &Row) -> Result<ChangedLine> {
         let parts = [("name", &name), ("account", &account), ("bank", &bank)];
         // As the statement compares: nothing is the same as an empty text.
         let text = |part: &Option<String>| part.clone().unwrap_or_default();
-        let differing = parts
-            .into_iter()
-            .filter(|(_, (before, after))| text(before) != text(after));
+        let differing =
+            parts.into_iter().filter(|(_, (before, after))| text(before) != text(after));
         payee_parts.extend(differing.map(|(part, _)| part));
     }
     Ok(ChangedLine {

@@ -64,13 +64,7 @@ pub(in crate::order_view) fn submitted() -> OrderFacts {
         }),
         build_batch: Some(batch("INIT", None)),
         lock_batch: Some(batch("INIT", None)),
-        tasks: Tasks {
-            build: Some(TaskFacts {
-                attempt: 0,
-                ..task(Pending)
-            }),
-            ..Tasks::default()
-        },
+        tasks: Tasks { build: Some(TaskFacts { attempt: 0, ..task(Pending) }), ..Tasks::default() },
         approval: None,
         locks: LockCounts::default(),
         conflicts: Conflicts::default(),
@@ -101,10 +95,7 @@ pub(in crate::order_view) fn published() -> OrderFacts {
     session(&mut facts).status = "PUBLISHED_LOCK_SYNCING".into();
     facts.build_batch = Some(batch("DONE", None));
     facts.tasks.build = Some(task(Success));
-    facts.tasks.activation = Some(TaskFacts {
-        attempt: 0,
-        ..task(Pending)
-    });
+    facts.tasks.activation = Some(TaskFacts { attempt: 0, ..task(Pending) });
     facts.locks.reserved = 3;
     facts
 }
@@ -116,15 +107,8 @@ pub(in crate::order_view) fn completed() -> OrderFacts {
     session(&mut facts).active_submit_id = None;
     facts.lock_batch = Some(batch("DONE", None));
     facts.tasks.activation = Some(task(Success));
-    facts.tasks.audit_plan = Some(TaskFacts {
-        attempt: 0,
-        ..task(Pending)
-    });
-    facts.locks = LockCounts {
-        reserved: 0,
-        active: 3,
-        released: 0,
-    };
+    facts.tasks.audit_plan = Some(TaskFacts { attempt: 0, ..task(Pending) });
+    facts.locks = LockCounts { reserved: 0, active: 3, released: 0 };
     facts
 }
 
@@ -151,10 +135,8 @@ pub(in crate::order_view) fn conflicted() -> OrderFacts {
     session(&mut facts).status = "SUBMIT_FAILED".into();
     facts.tasks.build = Some(task(Cancelled));
     facts.tasks.release = Some(task(Pending));
-    facts.conflicts = Conflicts {
-        total: 4,
-        first: ["S1", "S2", "S3", "S4"].map(conflict).to_vec(),
-    };
+    facts.conflicts =
+        Conflicts { total: 4, first: ["S1", "S2", "S3", "S4"].map(conflict).to_vec() };
     facts
 }
 

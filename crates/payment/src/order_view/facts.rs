@@ -312,9 +312,7 @@ impl OrderFacts {
 
     /// V: the version in view says PUBLISHED.
     pub fn says_published(&self) -> bool {
-        self.version
-            .as_ref()
-            .is_some_and(|version| version.build_status == "PUBLISHED")
+        self.version.as_ref().is_some_and(|version| version.build_status == "PUBLISHED")
     }
 
     /// Whether the session is marked as a publish incident.
@@ -327,8 +325,6 @@ impl OrderFacts {
 
     /// Whether the session of the version in view is at this status.
     pub fn session_is(&self, status: &str) -> bool {
-        self.session
-            .as_ref()
-            .is_some_and(|session| session.status == status)
+        self.session.as_ref().is_some_and(|session| session.status == status)
     }
 }

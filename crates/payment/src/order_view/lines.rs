@@ -102,16 +102,8 @@ pub async fn lines(
     let mut lines = rows.iter().map(read).collect::<Result<Vec<Line>>>()?;
     let has_more = lines.len() > limit as usize;
     lines.truncate(limit as usize);
-    let next_after = lines
-        .last()
-        .filter(|_| has_more)
-        .map(|line| line.order_bill_id);
-    Ok(LinesPage {
-        payment_order_id: order,
-        data_version,
-        lines,
-        next_after,
-    })
+    let next_after = lines.last().filter(|_| has_more).map(|line| line.order_bill_id);
+    Ok(LinesPage { payment_order_id: order, data_version, lines, next_after })
 }
 
 fn read(row: &Row) -> Result<Line> {
@@ -126,9 +118,7 @@ fn read(row: &Row) -> Result<Line> {
         unqualified_reason: row.maybe_text("unqualified_reason")?,
         source_order_bill_id: row.maybe_int("source_order_bill_id")?.map(LineId),
         payee_name: row.maybe_text("payee_name")?,
-        payee_account: row
-            .maybe_text("payee_account")?
-            .map(|account| masked(&account)),
+        payee_account: row.maybe_text("payee_account")?.map(|account| masked(&account)),
         payee_bank: row.maybe_text("payee_bank")?,
         lock_status: row.maybe_text("lock_status")?,
     })
@@ -165,10 +155,7 @@ async fn usual_version(from: &impl Read, order: OrderId) -> Result<DataVersion, 
          WHERE id = :order AND deleted = 0",
         order = order.0,
     );
-    let row = from
-        .row(query)
-        .await?
-        .ok_or(PaymentError::OrderNotFound(order))?;
+    let row = from.row(query).await?.ok_or(PaymentError::OrderNotFound(order))?;
     match row.int("pointer")? {
         0 => newest_version(from, order).await,
         pointer => Ok(DataVersion(pointer)),

@@ -67,8 +67,5 @@ pub async fn list(from: &impl Read, query: &OrderQuery) -> Result<OrdersPage, Pa
     let has_more = orders.len() > limit as usize;
     orders.truncate(limit as usize);
     let next_before = orders.last().filter(|_| has_more).map(|order| order.id);
-    Ok(OrdersPage {
-        orders,
-        next_before,
-    })
+    Ok(OrdersPage { orders, next_before })
 }

@@ -12,10 +12,7 @@ pub fn order_status(code: i64) -> &'static str {
 /// The order status that a code or a name, in any case, stands for.
 pub fn order_status_code(text: &str) -> Option<i64> {
     let upper = text.trim().to_uppercase();
-    let found = ORDER
-        .states
-        .iter()
-        .find(|(value, name)| *value == upper || *name == upper);
+    let found = ORDER.states.iter().find(|(value, name)| *value == upper || *name == upper);
     found.and_then(|(value, _)| value.parse().ok())
 }
 

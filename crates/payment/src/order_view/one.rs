@@ -71,9 +71,7 @@ async fn facts(db: &Db, order: OrderRow, versions: &[VersionRow]) -> Result<Orde
     let version = in_view(order.published_data_version, versions).cloned();
     let failed_revision = versions.first().filter(|newest| {
         newest.build_status == "BUILD_FAILED"
-            && version
-                .as_ref()
-                .is_some_and(|version| version.id != newest.id)
+            && version.as_ref().is_some_and(|version| version.id != newest.id)
     });
     let failed_revision = failed_revision.map(|newest| FailedRevision {
         data_version: newest.target_data,
@@ -108,9 +106,7 @@ async fn facts(db: &Db, order: OrderRow, versions: &[VersionRow]) -> Result<Orde
 fn in_view(pointer: DataVersion, versions: &[VersionRow]) -> Option<&VersionRow> {
     let newest = versions.first()?;
     if newest.build_status == "BUILD_FAILED" && newest.target_data != pointer {
-        let published = versions
-            .iter()
-            .find(|version| version.target_data == pointer);
+        let published = versions.iter().find(|version| version.target_data == pointer);
         return published.or(Some(newest));
     }
     Some(newest)
@@ -125,10 +121,7 @@ async fn order_row(db: &Db, order: OrderId) -> Result<OrderRow, PaymentError> {
         ),
         order = order.0,
     );
-    let row = db
-        .row(query)
-        .await?
-        .ok_or(PaymentError::OrderNotFound(order))?;
+    let row = db.row(query).await?.ok_or(PaymentError::OrderNotFound(order))?;
     Ok(OrderRow::read(&row)?)
 }
 
@@ -153,11 +146,7 @@ pub(super) async fn versions(
     for row in db.rows(newest).await? {
         versions.push(version_row(&row)?);
     }
-    if pointer.0 > 0
-        && versions
-            .iter()
-            .all(|version| version.target_data != pointer)
-    {
+    if pointer.0 > 0 && versions.iter().all(|version| version.target_data != pointer) {
         let published = Query::built(format!(
             "SELECT {VERSION_COLUMNS} FROM fi_resident_income_payment_order_version
              WHERE payment_order_id = :order AND target_data_version = :pointer AND deleted = 0"
@@ -236,9 +225,7 @@ async fn batch(db: &Db, version: VersionId, phase: &'static str) -> Result<Optio
 fn release_keys(version: VersionId, versions: &[VersionRow]) -> Vec<String> {
     let of_version = Reason::ALL.map(|reason| business_key::lock_release(version, reason.as_str()));
     let cancelled = Reason::OrderCancelled.as_str();
-    let of_order = versions
-        .iter()
-        .map(|v| business_key::lock_release(v.id, cancelled));
+    let of_order = versions.iter().map(|v| business_key::lock_release(v.id, cancelled));
     of_version.into_iter().chain(of_order).collect()
 }
 

@@ -86,10 +86,7 @@ pub struct PayAgainFacts {
 }
 
 fn because(reason: &'static str, sentence: impl Into<String>) -> Because {
-    Because {
-        reason,
-        sentence: sentence.into(),
-    }
+    Because { reason, sentence: sentence.into() }
 }
 
 /// Decides. Every reason that stands against paying is told, not only the first.
@@ -177,19 +174,12 @@ fn unclear(facts: &PayAgainFacts) -> Vec<Because> {
 
 /// What has to be paid in all.
 fn due(facts: &PayAgainFacts) -> Option<Fen> {
-    rent_due(
-        facts.rents.actual,
-        facts.rents.contract,
-        facts.rents.pre_rent,
-    )
+    rent_due(facts.rents.actual, facts.rents.contract, facts.rents.pre_rent)
 }
 
 fn partly(facts: &PayAgainFacts, left: Fen) -> Because {
     let (paid, due) = (facts.rents.paid, due(facts).unwrap_or_default());
-    because(
-        "partly-paid",
-        format!("{paid} was paid of {due} due; {left} is left"),
-    )
+    because("partly-paid", format!("{paid} was paid of {due} due; {left} is left"))
 }
 
 fn unqualified(rents: &Rents, reason: &str) -> Because {
@@ -214,10 +204,7 @@ fn with_remarks(facts: &PayAgainFacts, verdict: Paying, mut why: Vec<Because>) -
         let remark = format!("its last payment failed, in order {order}");
         why.push(because("payment-failed", remark));
     }
-    PayAgain {
-        verdict,
-        because: why,
-    }
+    PayAgain { verdict, because: why }
 }
 
 #[cfg(test)]
@@ -248,27 +235,12 @@ mod tests {
         }
     }
 
-    type Case = (
-        &'static str,
-        fn(&mut PayAgainFacts),
-        Paying,
-        &'static [&'static str],
-    );
+    type Case = (&'static str, fn(&mut PayAgainFacts), Paying, &'static [&'static str]);
 
     const TABLE: &[Case] = &[
         ("free", |_| {}, Paying::Yes, &["free"]),
-        (
-            "held by an order",
-            |f| f.holders = vec![holder("ACTIVE")],
-            Paying::No,
-            &["held"],
-        ),
-        (
-            "held by a submission",
-            |f| f.holders = vec![holder("RESERVED")],
-            Paying::No,
-            &["held"],
-        ),
+        ("held by an order", |f| f.holders = vec![holder("ACTIVE")], Paying::No, &["held"]),
+        ("held by a submission", |f| f.holders = vec![holder("RESERVED")], Paying::No, &["held"]),
         (
             "held twice",
             |f| f.holders = vec![holder("ACTIVE"), holder("RESERVED")],
@@ -284,12 +256,7 @@ mod tests {
             Paying::No,
             &["held"],
         ),
-        (
-            "paid to the fen",
-            |f| f.rents.paid = Fen(10_000),
-            Paying::No,
-            &["paid-in-full"],
-        ),
+        ("paid to the fen", |f| f.rents.paid = Fen(10_000), Paying::No, &["paid-in-full"]),
         (
             "paid all but a fen",
             |f| {
@@ -323,12 +290,7 @@ mod tests {
             Paying::No,
             &["paid-in-full"],
         ),
-        (
-            "month closed",
-            |f| f.month_closed = true,
-            Paying::No,
-            &["month-closed"],
-        ),
+        ("month closed", |f| f.month_closed = true, Paying::No, &["month-closed"]),
         (
             "everything against it",
             |f| {
@@ -345,12 +307,7 @@ mod tests {
             Paying::NothingDue,
             &["nothing-due"],
         ),
-        (
-            "rent missing",
-            |f| f.rents.pre_rent = None,
-            Paying::No,
-            &["unqualified"],
-        ),
+        ("rent missing", |f| f.rents.pre_rent = None, Paying::No, &["unqualified"]),
         (
             "rent that is not what is left",
             |f| f.rents.paid = Fen(4_000),
@@ -390,12 +347,7 @@ mod tests {
             Paying::Unclear,
             &["reference-without-lock"],
         ),
-        (
-            "no ledger",
-            |f| f.has_ledger = false,
-            Paying::Unclear,
-            &["no-ledger"],
-        ),
+        ("no ledger", |f| f.has_ledger = false, Paying::Unclear, &["no-ledger"]),
         (
             "no ledger, but held",
             |f| {
@@ -435,10 +387,7 @@ mod tests {
         partly.rents.paid = Fen(2_550);
         partly.rents.pre_rent = Some(Fen(7_450));
         let told = can_be_paid_again(&partly).because;
-        assert_eq!(
-            told[0].sentence,
-            "25.50 was paid of 100.00 due; 74.50 is left"
-        );
+        assert_eq!(told[0].sentence, "25.50 was paid of 100.00 due; 74.50 is left");
     }
     #[test]
     fn a_bill_that_would_be_unqualified_says_by_which_amounts() {

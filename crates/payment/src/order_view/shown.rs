@@ -69,12 +69,7 @@ mod tests {
 
     #[test]
     fn an_account_number_keeps_its_last_four_digits_to_itself_or_shows_only_them() {
-        let table = [
-            ("6222020200112233", "****2233"),
-            ("123", "***"),
-            ("1234", "****"),
-            ("", ""),
-        ];
+        let table = [("6222020200112233", "****2233"), ("123", "***"), ("1234", "****"), ("", "")];
         for (account, shown) in table {
             assert_eq!(masked(account), shown);
         }

@@ -183,12 +183,7 @@ fn pass_over(stage: &mut Stage) {
 }
 
 fn not_yet(stage: &'static str, name: &'static str, after: &str) -> Stage {
-    Stage::new(
-        stage,
-        name,
-        StageState::NotYet,
-        format!("comes after {after}"),
-    )
+    Stage::new(stage, name, StageState::NotYet, format!("comes after {after}"))
 }
 
 pub(super) fn submitted(facts: &OrderFacts) -> Stage {
@@ -232,10 +227,7 @@ pub(super) fn build(facts: &OrderFacts) -> Stage {
     if stage.state != StageState::Done {
         return stage;
     }
-    let why = format!(
-        "{S03} is SUCCESS, but the version says {}",
-        version.build_status
-    );
+    let why = format!("{S03} is SUCCESS, but the version says {}", version.build_status);
     Stage::new(key, S03, StageState::Unknown, why).with_work(task, batch)
 }
 
@@ -251,14 +243,9 @@ pub(super) fn published(facts: &OrderFacts) -> Stage {
         return not_yet(key, name, S03);
     };
     let data = version.target_data;
-    let when = version
-        .publish_time
-        .map_or_else(String::new, |time| format!(" at {}", at(time)));
+    let when = version.publish_time.map_or_else(String::new, |time| format!(" at {}", at(time)));
     let (state, why) = match (facts.is_pointed_to(), facts.says_published()) {
-        (true, true) => (
-            StageState::Done,
-            format!("data version {data} was published{when}"),
-        ),
+        (true, true) => (StageState::Done, format!("data version {data} was published{when}")),
         (true, false) => (
             StageState::Trouble,
             format!(
@@ -310,11 +297,7 @@ pub(super) fn activation(facts: &OrderFacts) -> Stage {
             let session = facts.session.as_ref();
             let why = format!(
                 "{S04} {}, but the session is {} and the batch {}",
-                if task.is_some() {
-                    "is SUCCESS"
-                } else {
-                    "has no task"
-                },
+                if task.is_some() { "is SUCCESS" } else { "has no task" },
                 session.map_or("missing", |session| session.status.as_str()),
                 batch.map_or("missing", |batch| batch.status.as_str()),
             );
@@ -330,16 +313,10 @@ pub(super) fn audit_plan(facts: &OrderFacts) -> Stage {
         return not_yet(key, S05, S04);
     }
     let task = facts.tasks.audit_plan.as_ref();
-    let created = facts
-        .version
-        .as_ref()
-        .and_then(|version| version.audit_plan_status.as_deref())
+    let created = facts.version.as_ref().and_then(|version| version.audit_plan_status.as_deref())
         == Some("CREATED");
     if created {
-        let plan = facts
-            .order
-            .review_plan_id
-            .map_or_else(String::new, |plan| format!(" {plan}"));
+        let plan = facts.order.review_plan_id.map_or_else(String::new, |plan| format!(" {plan}"));
         let why = format!("{S05}{plan} is CREATED");
         return Stage::new(key, S05, StageState::Done, why).with_work(task, None);
     }
@@ -379,10 +356,7 @@ pub(super) fn review(facts: &OrderFacts) -> Stage {
         return Stage::new(key, name, StageState::Waiting, why)
             .blocked_by(format!("the reviewers of plan {plan}"));
     }
-    done(format!(
-        "plan {plan} is {}; the order does not say so yet",
-        approval.status
-    ))
+    done(format!("plan {plan} is {}; the order does not say so yet", approval.status))
 }
 
 /// What comes after the review: told by the order's own columns; a stage that keeps no record here
@@ -390,38 +364,20 @@ pub(super) fn review(facts: &OrderFacts) -> Stage {
 fn after_review(facts: &OrderFacts) -> Vec<Stage> {
     let order = &facts.order;
     let is_effective = matches!(order.status, 40 | 50 | 55);
-    let decided = facts
-        .approval
-        .as_ref()
-        .is_some_and(|approval| approval.status != "IN_REVIEW");
+    let decided = facts.approval.as_ref().is_some_and(|approval| approval.status != "IN_REVIEW");
     let effective = format!("the order is {}", order.status_name);
     let settled = is_effective || (order.status == 30 && facts.is_pointed_to());
     let callback = if settled {
-        Stage::new(
-            "review_callback",
-            "S07 review callback",
-            StageState::Done,
-            effective.clone(),
-        )
+        Stage::new("review_callback", "S07 review callback", StageState::Done, effective.clone())
     } else if decided && order.status == 20 {
         let why = "the decision has not reached the order yet".into();
-        Stage::new(
-            "review_callback",
-            "S07 review callback",
-            StageState::Waiting,
-            why,
-        )
-        .blocked_by("the review callback")
+        Stage::new("review_callback", "S07 review callback", StageState::Waiting, why)
+            .blocked_by("the review callback")
     } else {
         not_yet("review_callback", "S07 review callback", "review")
     };
     let main = if is_effective {
-        Stage::new(
-            "main_business",
-            "S08 main business",
-            StageState::Done,
-            effective,
-        )
+        Stage::new("main_business", "S08 main business", StageState::Done, effective)
     } else {
         not_yet("main_business", "S08 main business", "the review callback")
     };

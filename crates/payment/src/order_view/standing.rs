@@ -54,16 +54,14 @@ pub fn standing(task: Option<&TaskFacts>, batch: Option<&BatchFacts>, now: Insta
     match task.status {
         TaskStatus::Success => Standing::Done,
         TaskStatus::Cancelled => Standing::Cancelled,
-        TaskStatus::Running if task.touched > now - STALE_AFTER => Standing::Live {
-            worker: lease(batch, now).map(|(_, worker)| worker),
-        },
+        TaskStatus::Running if task.touched > now - STALE_AFTER => {
+            Standing::Live { worker: lease(batch, now).map(|(_, worker)| worker) }
+        }
         _ if task.retries >= task.max_retries => Standing::Exhausted,
         TaskStatus::Running if task.lost + 1 >= MAX_LOST_ATTEMPTS => Standing::Parked,
         TaskStatus::Running => {
             let lease = lease(batch, now).map(|(until, _)| until);
-            Standing::Stale {
-                until: lease.max(later),
-            }
+            Standing::Stale { until: lease.max(later) }
         }
         TaskStatus::Pending | TaskStatus::Failed => match (lease(batch, now), later) {
             (Some((until, worker)), _) => Standing::LeaseHeld { until, worker },
@@ -83,10 +81,8 @@ fn lease(batch: Option<&BatchFacts>, now: Instant) -> Option<(Instant, String)> 
 impl Standing {
     /// Why it stands there, as the end of a sentence that begins with the task's stage.
     pub(super) fn why(&self, task: Option<&TaskFacts>) -> String {
-        let (tried, last) = task.map_or_else(
-            || (String::new(), String::new()),
-            |task| (tried(task), last_words(task)),
-        );
+        let (tried, last) = task
+            .map_or_else(|| (String::new(), String::new()), |task| (tried(task), last_words(task)));
         let (attempt, seen) =
             task.map_or((0, String::new()), |task| (task.attempt, at(task.touched)));
         match self {
@@ -98,15 +94,10 @@ impl Standing {
                 format!("{tried}is not due before {}{last}", at(*until))
             }
             Standing::LeaseHeld { until, worker } => {
-                format!(
-                    "waits for the lease of {worker}, which ends at {}",
-                    at(*until)
-                )
+                format!("waits for the lease of {worker}, which ends at {}", at(*until))
             }
             Standing::Live { worker } => {
-                let by = worker
-                    .as_ref()
-                    .map_or_else(String::new, |w| format!(" by {w}"));
+                let by = worker.as_ref().map_or_else(String::new, |w| format!(" by {w}"));
                 format!("is at work{by}: attempt {attempt}, last seen at {seen}")
             }
             Standing::Stale { until } => {
@@ -183,31 +174,18 @@ pub(super) mod tests {
         }
     }
 
-    type Case = (
-        &'static str,
-        TaskStatus,
-        fn(&mut TaskFacts),
-        Option<i64>,
-        fn() -> Standing,
-    );
+    type Case = (&'static str, TaskStatus, fn(&mut TaskFacts), Option<i64>, fn() -> Standing);
 
     fn stale(until: Option<i64>) -> Standing {
-        Standing::Stale {
-            until: until.map(minutes),
-        }
+        Standing::Stale { until: until.map(minutes) }
     }
 
     fn held() -> Standing {
-        Standing::LeaseHeld {
-            until: minutes(4),
-            worker: "w1".into(),
-        }
+        Standing::LeaseHeld { until: minutes(4), worker: "w1".into() }
     }
 
     fn live(worker: Option<&str>) -> Standing {
-        Standing::Live {
-            worker: worker.map(str::to_owned),
-        }
+        Standing::Live { worker: worker.map(str::to_owned) }
     }
 
     fn lost(task: &mut TaskFacts, before: i64) {
@@ -218,13 +196,7 @@ pub(super) mod tests {
     /// Name, status, what differs from a task touched a minute ago, its batch's lease, the answer.
     const TABLE: &[Case] = &[
         ("fresh", Pending, |_| {}, None, || Standing::Due),
-        (
-            "due by now",
-            Pending,
-            |t| t.due = Some(now()),
-            None,
-            || Standing::Due,
-        ),
+        ("due by now", Pending, |t| t.due = Some(now()), None, || Standing::Due),
         (
             "later",
             Failed,
@@ -232,51 +204,15 @@ pub(super) mod tests {
             None,
             || Standing::BackedOff { until: minutes(10) },
         ),
-        (
-            "leased",
-            Pending,
-            |t| t.due = Some(minutes(4)),
-            Some(4),
-            held,
-        ),
+        ("leased", Pending, |t| t.due = Some(minutes(4)), Some(4), held),
         ("due but leased", Failed, |_| {}, Some(4), held),
         ("lease over", Failed, |_| {}, Some(0), || Standing::Due),
-        (
-            "used up",
-            Failed,
-            |t| t.retries = 3,
-            None,
-            || Standing::Exhausted,
-        ),
-        (
-            "no try allowed",
-            Pending,
-            |t| t.max_retries = 0,
-            None,
-            || Standing::Exhausted,
-        ),
-        (
-            "alive",
-            Running,
-            |t| t.touched = minutes(-9),
-            None,
-            || live(None),
-        ),
-        (
-            "alive, last try",
-            Running,
-            |t| t.retries = 3,
-            Some(4),
-            || live(Some("w1")),
-        ),
+        ("used up", Failed, |t| t.retries = 3, None, || Standing::Exhausted),
+        ("no try allowed", Pending, |t| t.max_retries = 0, None, || Standing::Exhausted),
+        ("alive", Running, |t| t.touched = minutes(-9), None, || live(None)),
+        ("alive, last try", Running, |t| t.retries = 3, Some(4), || live(Some("w1"))),
         ("stale", Running, |t| lost(t, 0), None, || stale(None)),
-        (
-            "stale, leased",
-            Running,
-            |t| lost(t, 0),
-            Some(4),
-            || stale(Some(4)),
-        ),
+        ("stale, leased", Running, |t| lost(t, 0), Some(4), || stale(Some(4))),
         (
             "stale, claimed early by hand",
             Running,
@@ -287,20 +223,8 @@ pub(super) mod tests {
             None,
             || stale(Some(3)),
         ),
-        (
-            "stale, three lost before",
-            Running,
-            |t| lost(t, 3),
-            None,
-            || stale(None),
-        ),
-        (
-            "stale, four lost before",
-            Running,
-            |t| lost(t, 4),
-            None,
-            || Standing::Parked,
-        ),
+        ("stale, three lost before", Running, |t| lost(t, 3), None, || stale(None)),
+        ("stale, four lost before", Running, |t| lost(t, 4), None, || Standing::Parked),
         (
             "stale, used up",
             Running,

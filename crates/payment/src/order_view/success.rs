@@ -60,10 +60,7 @@ impl SixKinds {
 }
 
 fn says(answer: Answer, evidence: impl Into<String>) -> Success {
-    Success {
-        answer,
-        evidence: evidence.into(),
-    }
+    Success { answer, evidence: evidence.into() }
 }
 
 /// Judges all six, each by its own evidence.
@@ -81,16 +78,12 @@ pub fn six_kinds(facts: &OrderFacts) -> SixKinds {
 fn accepted(facts: &OrderFacts) -> Success {
     match (&facts.version, &facts.tasks.build) {
         (None, _) => says(Answer::NotYet, "nothing was submitted"),
-        (Some(version), Some(task)) => says(
-            Answer::Yes,
-            format!("task {} of {}", task.code, at(version.create_time)),
-        ),
+        (Some(version), Some(task)) => {
+            says(Answer::Yes, format!("task {} of {}", task.code, at(version.create_time)))
+        }
         (Some(version), None) => {
             let record = version.id;
-            says(
-                Answer::No,
-                format!("version record {record} has no S03 task"),
-            )
+            says(Answer::No, format!("version record {record} has no S03 task"))
         }
     }
 }
@@ -98,41 +91,28 @@ fn accepted(facts: &OrderFacts) -> Success {
 /// The furthest task that was accepted.
 fn furthest(facts: &OrderFacts) -> Option<(&'static str, &TaskFacts)> {
     let tasks = &facts.tasks;
-    let in_order = [
-        ("S05", &tasks.audit_plan),
-        ("S04", &tasks.activation),
-        ("S03", &tasks.build),
-    ];
-    in_order
-        .into_iter()
-        .find_map(|(stage, task)| task.as_ref().map(|task| (stage, task)))
+    let in_order = [("S05", &tasks.audit_plan), ("S04", &tasks.activation), ("S03", &tasks.build)];
+    in_order.into_iter().find_map(|(stage, task)| task.as_ref().map(|task| (stage, task)))
 }
 
 fn round_ran(facts: &OrderFacts) -> Success {
     match furthest(facts) {
         None => says(Answer::NotYet, "no task was accepted"),
-        Some((stage, task)) if task.attempt == 0 => says(
-            Answer::NotYet,
-            format!("{stage} is accepted, no round has taken it"),
-        ),
-        Some((stage, task)) => says(
-            Answer::Yes,
-            format!("{stage} is {} after attempt {}", task.status, task.attempt),
-        ),
+        Some((stage, task)) if task.attempt == 0 => {
+            says(Answer::NotYet, format!("{stage} is accepted, no round has taken it"))
+        }
+        Some((stage, task)) => {
+            says(Answer::Yes, format!("{stage} is {} after attempt {}", task.status, task.attempt))
+        }
     }
 }
 
 fn handed_over(facts: &OrderFacts) -> Success {
-    let failed = facts
-        .version
-        .as_ref()
-        .is_some_and(|version| version.build_status == "BUILD_FAILED");
+    let failed =
+        facts.version.as_ref().is_some_and(|version| version.build_status == "BUILD_FAILED");
     if let (Some(task), true) = (&facts.tasks.audit_plan, facts.session_is("COMPLETED")) {
         let locks = facts.locks.active;
-        return says(
-            Answer::Yes,
-            format!("{locks} locks ACTIVE, S05 accepted as {}", task.code),
-        );
+        return says(Answer::Yes, format!("{locks} locks ACTIVE, S05 accepted as {}", task.code));
     }
     if failed && !facts.is_pointed_to() {
         return says(Answer::No, "the version is BUILD_FAILED");
@@ -167,14 +147,8 @@ fn answered(facts: &OrderFacts) -> Success {
     let push = facts.order.push_status.as_deref().unwrap_or("NOT_PUSHED");
     match facts.order.status {
         50 => says(Answer::Yes, "the order is PAID"),
-        55 => says(
-            Answer::NotYet,
-            "there is nothing to pay; no answer of a partner is on record",
-        ),
-        40 => says(
-            Answer::NotYet,
-            format!("the push is {push}; no answer is on record"),
-        ),
+        55 => says(Answer::NotYet, "there is nothing to pay; no answer of a partner is on record"),
+        40 => says(Answer::NotYet, format!("the push is {push}; no answer is on record")),
         30 | 90 => says(Answer::No, "nothing was sent"),
         _ => says(Answer::NotYet, "nothing was sent"),
     }
@@ -209,16 +183,8 @@ mod tests {
             ("handed over, S05 not run", completed(), "y.y..."),
             ("under review", under_review_now(), "yyy..."),
             ("rejected", decided("REJECTED", 30), "yyynnn"),
-            (
-                "approved is neither refreshed nor answered",
-                decided("APPROVED", 40),
-                "yyyy..",
-            ),
-            (
-                "paid says nothing of the refresh",
-                decided("APPROVED", 50),
-                "yyyy.y",
-            ),
+            ("approved is neither refreshed nor answered", decided("APPROVED", 40), "yyyy.."),
+            ("paid says nothing of the refresh", decided("APPROVED", 50), "yyyy.y"),
             ("not published", conflicted(), "yyn..."),
             ("cancelled", cancelled(), "y.nnnn"),
         ];
@@ -229,19 +195,9 @@ mod tests {
                 Answer::No => 'n',
                 Answer::NotYet => '.',
             };
-            let given: String = kinds
-                .all()
-                .iter()
-                .map(|(_, kind)| short(kind.answer))
-                .collect();
+            let given: String = kinds.all().iter().map(|(_, kind)| short(kind.answer)).collect();
             assert_eq!(given, expected, "{name}: {kinds:?}");
-            assert!(
-                kinds
-                    .all()
-                    .iter()
-                    .all(|(_, kind)| !kind.evidence.is_empty()),
-                "{name}"
-            );
+            assert!(kinds.all().iter().all(|(_, kind)| !kind.evidence.is_empty()), "{name}");
         }
     }
 }

@@ -81,12 +81,7 @@ pub async fn timeline(
         rows::of_tasks(&tasks),
     ];
     let (entries, truncated) = merge(sources, limit as usize);
-    Ok(Timeline {
-        payment_order_id: order,
-        entries,
-        locks,
-        truncated,
-    })
+    Ok(Timeline { payment_order_id: order, entries, locks, truncated })
 }
 
 /// The newest `limit` entries, oldest first; at one instant a source's place decides. A source
@@ -136,10 +131,7 @@ mod tests {
 
     #[test]
     fn the_newest_stay_and_what_is_left_out_is_said() {
-        let sources = [
-            vec![entry(1, "version")],
-            vec![entry(2, "trace"), entry(3, "task")],
-        ];
+        let sources = [vec![entry(1, "version")], vec![entry(2, "trace"), entry(3, "task")]];
         let (entries, truncated) = merge(sources, 2);
         assert_eq!(kinds(&entries), ["trace", "task"]);
         assert!(truncated);

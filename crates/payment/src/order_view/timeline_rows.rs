@@ -52,10 +52,7 @@ pub(super) async fn versions_of(db: &Db, order: OrderId) -> Result<Vec<VersionRo
          WHERE id = :order AND deleted = 0",
         order = order.0,
     );
-    let row = db
-        .row(query)
-        .await?
-        .ok_or(PaymentError::OrderNotFound(order))?;
+    let row = db.row(query).await?.ok_or(PaymentError::OrderNotFound(order))?;
     let pointer = DataVersion(row.int("current_publish_version")?);
     Ok(one::versions(db, order, pointer).await?)
 }
@@ -65,17 +62,10 @@ pub(super) fn of_versions(versions: &[VersionRow]) -> Vec<TimelineEntry> {
     for version in versions {
         let data = version.target_data;
         let by = (version.session_id, version.submit_attempt);
-        let what = format!(
-            "data version {data} submitted by session {}, attempt {}",
-            by.0, by.1
-        );
+        let what = format!("data version {data} submitted by session {}, attempt {}", by.0, by.1);
         entries.push(entry("version", version.create_time, what));
         if let Some(time) = version.publish_time {
-            entries.push(entry(
-                "version",
-                time,
-                format!("data version {data} published"),
-            ));
+            entries.push(entry("version", time, format!("data version {data} published")));
         }
         if version.build_status == "BUILD_FAILED" {
             let mut failed = entry(
@@ -86,10 +76,7 @@ pub(super) fn of_versions(versions: &[VersionRow]) -> Vec<TimelineEntry> {
             failed.detail.clone_from(&version.error_message);
             entries.push(failed);
         }
-        for entry in entries
-            .iter_mut()
-            .filter(|entry| entry.data_version.is_none())
-        {
+        for entry in entries.iter_mut().filter(|entry| entry.data_version.is_none()) {
             entry.data_version = Some(data);
         }
     }
@@ -169,11 +156,7 @@ pub(super) async fn order_log(db: &Db, order: OrderId, limit: u32) -> Result<Vec
             }
             _ => String::new(),
         };
-        let mut made = entry(
-            "order",
-            time,
-            format!("{}{moved}", row.text("operation_type")?),
-        );
+        let mut made = entry("order", time, format!("{}{moved}", row.text("operation_type")?));
         made.data_version = row.maybe_int("data_version")?.map(DataVersion);
         made.operator_user_id = row.maybe_int("operator_user_id")?;
         made.detail = row.maybe_text("operation_remark")?;
@@ -221,11 +204,7 @@ pub(super) async fn trace_of_tasks(
 fn traced(row: &Row) -> Result<TimelineEntry> {
     let action = row.text("action")?;
     let (task_type, result) = (row.text("task_type")?, row.text("result")?);
-    let kind = if action == "INCIDENT" {
-        "incident"
-    } else {
-        "trace"
-    };
+    let kind = if action == "INCIDENT" { "incident" } else { "trace" };
     let what = format!("{} {action}: {result}", stage_of(&task_type));
     let mut made = entry(kind, row.instant("create_time")?, what);
     made.task_code = Some(row.text("task_code")?);
@@ -289,9 +268,7 @@ pub(super) async fn locks(db: &Db, order: OrderId) -> Result<Vec<LocksInState>> 
 
 pub(super) fn of_locks(groups: &[LocksInState]) -> Vec<TimelineEntry> {
     let told = |group: &LocksInState| {
-        let LocksInState {
-            locks, lock_status, ..
-        } = group;
+        let LocksInState { locks, lock_status, .. } = group;
         let reason = group.release_reason.as_ref();
         let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
         let what = format!("{} {lock_status} since then{reason}", count(*locks, "lock"));

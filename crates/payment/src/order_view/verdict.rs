@@ -34,17 +34,11 @@ pub struct Verdict {
 }
 
 fn step(what: &str, command: String) -> Step {
-    Step {
-        what: what.into(),
-        command: Some(command),
-    }
+    Step { what: what.into(), command: Some(command) }
 }
 
 fn by_hand(what: &str) -> Step {
-    Step {
-        what: what.into(),
-        command: None,
-    }
+    Step { what: what.into(), command: None }
 }
 
 /// Judges an order.
@@ -55,23 +49,14 @@ pub fn verdict(facts: &OrderFacts) -> Verdict {
     if facts.is_marked_incident() && facts.order.status != 90 {
         notes.push(format!(
             "a publish incident is on record for session {}",
-            facts
-                .version
-                .as_ref()
-                .map_or(0, |version| version.session_id.0)
+            facts.version.as_ref().map_or(0, |version| version.session_id.0)
         ));
     }
     if let Some(failed) = &facts.failed_revision {
         let (data, why) = (failed.data_version, &failed.why);
-        notes.push(format!(
-            "its last revision, data version {data}, failed: {why}"
-        ));
+        notes.push(format!("its last revision, data version {data}, failed: {why}"));
     }
-    Verdict {
-        sentence: format!("Order {called} {sentence}."),
-        notes,
-        actions,
-    }
+    Verdict { sentence: format!("Order {called} {sentence}."), notes, actions }
 }
 
 fn place(facts: &OrderFacts) -> (String, Vec<Step>) {
@@ -138,11 +123,8 @@ fn cancelled(facts: &OrderFacts) -> (String, Vec<Step>) {
     let task = facts.tasks.release.as_ref();
     let standing = standing(task, None, facts.now);
     let why = standing.why(task);
-    let sentence = format!(
-        "was cancelled and still holds {}: {} {why}",
-        count(held, "bill"),
-        stages::S06
-    );
+    let sentence =
+        format!("was cancelled and still holds {}: {} {why}", count(held, "bill"), stages::S06);
     (sentence, work_steps(&standing, task, LOCK_RELEASE.handler))
 }
 
@@ -161,10 +143,7 @@ fn pointer_without_record(facts: &OrderFacts) -> (String, Vec<Step>) {
 }
 
 fn record_without_pointer(facts: &OrderFacts) -> (String, Vec<Step>) {
-    let data = facts
-        .version
-        .as_ref()
-        .map_or(0, |version| version.target_data.0);
+    let data = facts.version.as_ref().map_or(0, |version| version.target_data.0);
     let sentence = format!(
         "has a publish incident: data version {data} says PUBLISHED, but the order points to {}; \
          nothing is activated or released, and a person must find out why",
@@ -175,10 +154,7 @@ fn record_without_pointer(facts: &OrderFacts) -> (String, Vec<Step>) {
 
 fn timeline(facts: &OrderFacts) -> Step {
     let id = facts.order.id;
-    step(
-        "see what happened",
-        format!("counterfoil order timeline {id}"),
-    )
+    step("see what happened", format!("counterfoil order timeline {id}"))
 }
 
 fn waits_for_payment(facts: &OrderFacts) -> (String, Vec<Step>) {
@@ -201,24 +177,12 @@ fn waits_for_payment(facts: &OrderFacts) -> (String, Vec<Step>) {
 
 fn failed_submission(facts: &OrderFacts) -> (String, Vec<Step>) {
     let why = match facts.conflicts.total {
-        0 => facts
-            .version
-            .as_ref()
-            .map_or_else(String::new, stages::failure),
+        0 => facts.version.as_ref().map_or_else(String::new, stages::failure),
         n => {
-            let named: Vec<String> = facts
-                .conflicts
-                .first
-                .iter()
-                .take(MAX_NAMED)
-                .map(held)
-                .collect();
+            let named: Vec<String> =
+                facts.conflicts.first.iter().take(MAX_NAMED).map(held).collect();
             let more = if n > MAX_NAMED as i64 { "; …" } else { "" };
-            format!(
-                "other orders hold {}: {}{more}",
-                count(n, "bill"),
-                named.join("; ")
-            )
+            format!("other orders hold {}: {}{more}", count(n, "bill"), named.join("; "))
         }
     };
     let session = facts.session.as_ref();
@@ -237,10 +201,7 @@ fn failed_submission(facts: &OrderFacts) -> (String, Vec<Step>) {
         let submit = format!("counterfoil session submit {id} --user ID");
         return (
             format!("was not published and may be submitted again: {why}"),
-            vec![
-                step("take the held bills out", remove),
-                step("submit again", submit),
-            ],
+            vec![step("take the held bills out", remove), step("submit again", submit)],
         );
     }
     let sentence = format!(
@@ -256,10 +217,7 @@ fn held(conflict: &super::facts::BillConflict) -> String {
         Some(number) => number.clone(),
         None => format!("order {}", conflict.holder_order_id),
     };
-    format!(
-        "{} {} by {holder}",
-        conflict.station_id, conflict.bill_yearmonth
-    )
+    format!("{} {} by {holder}", conflict.station_id, conflict.bill_yearmonth)
 }
 
 fn at_task(facts: &OrderFacts, stage: &Stage, task: Option<&TaskFacts>) -> (String, Vec<Step>) {
@@ -277,10 +235,7 @@ fn at_task(facts: &OrderFacts, stage: &Stage, task: Option<&TaskFacts>) -> (Stri
 }
 
 fn contradiction(stage: &Stage) -> String {
-    format!(
-        "is at {}, and its records contradict each other: {}",
-        stage.name, stage.why
-    )
+    format!("is at {}, and its records contradict each other: {}", stage.name, stage.why)
 }
 
 fn at_audit_plan(facts: &OrderFacts, stage: &Stage) -> (String, Vec<Step>) {
@@ -297,10 +252,7 @@ fn at_audit_plan(facts: &OrderFacts, stage: &Stage) -> (String, Vec<Step>) {
     let sentence = format!("{head} {}, which {}", stage.name, standing.why(task));
     let mut steps = work_steps(&standing, task, AUDIT_PLAN_CREATE.handler);
     if matches!(standing, Standing::Cancelled | Standing::Missing) {
-        steps.push(revise(
-            facts,
-            "revise the order: a new version gets a task of its own",
-        ));
+        steps.push(revise(facts, "revise the order: a new version gets a task of its own"));
         steps.push(cancel(facts));
     }
     (sentence, steps)
@@ -308,10 +260,7 @@ fn at_audit_plan(facts: &OrderFacts, stage: &Stage) -> (String, Vec<Step>) {
 
 fn revise(facts: &OrderFacts, what: &str) -> Step {
     let id = facts.order.id;
-    step(
-        what,
-        format!("counterfoil session create --revise {id} --user ID"),
-    )
+    step(what, format!("counterfoil session create --revise {id} --user ID"))
 }
 
 /// A session that is over is followed by a new one: of the order, if that was ever published.
@@ -319,10 +268,7 @@ fn reopen(facts: &OrderFacts) -> Step {
     if facts.order.published_data_version.0 > 0 {
         return revise(facts, "open a new session");
     }
-    step(
-        "open a new session",
-        "counterfoil session create --user ID".into(),
-    )
+    step("open a new session", "counterfoil session create --user ID".into())
 }
 
 fn cancel(facts: &OrderFacts) -> Step {

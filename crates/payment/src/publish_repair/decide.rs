@@ -120,10 +120,7 @@ pub fn decide(facts: &Facts) -> Result<Plan, Refusal> {
     };
     // Before COMPLETED S04 will verify them itself.
     if completed && facts.payable_lines != facts.active_locks {
-        return Err(Refusal::NotInLine {
-            lines: facts.payable_lines,
-            locks: facts.active_locks,
-        });
+        return Err(Refusal::NotInLine { lines: facts.payable_lines, locks: facts.active_locks });
     }
     let settled = !facts.stays_incident;
     Ok(Plan {
@@ -155,11 +152,7 @@ mod tests {
     }
 
     fn plan(clear_incident: bool, clear_revise_key: bool, incident_remains: bool) -> Plan {
-        Plan {
-            clear_incident,
-            clear_revise_key,
-            incident_remains,
-        }
+        Plan { clear_incident, clear_revise_key, incident_remains }
     }
 
     #[test]
@@ -183,21 +176,9 @@ mod tests {
                 },
                 plan(false, false, false),
             ),
-            (
-                "a stranger's revision",
-                |f| f.stays_incident = true,
-                plan(false, false, true),
-            ),
-            (
-                "rejected meanwhile",
-                |f| f.order_status = 30,
-                plan(true, true, false),
-            ),
-            (
-                "BUILDING",
-                |f| f.build_status = Some("BUILDING".into()),
-                plan(true, true, false),
-            ),
+            ("a stranger's revision", |f| f.stays_incident = true, plan(false, false, true)),
+            ("rejected meanwhile", |f| f.order_status = 30, plan(true, true, false)),
+            ("BUILDING", |f| f.build_status = Some("BUILDING".into()), plan(true, true, false)),
             (
                 "BUILD_FAILED, nothing released",
                 |f| f.build_status = Some("BUILD_FAILED".into()),
@@ -235,10 +216,7 @@ mod tests {
                     f.build_status = Some("PUBLISHED".into());
                     f.published_beyond = Some(3);
                 },
-                Refusal::RecordWithoutPointer {
-                    beyond: 3,
-                    pointer: 2,
-                },
+                Refusal::RecordWithoutPointer { beyond: 3, pointer: 2 },
             ),
             (
                 "V without P, never published before",
@@ -247,22 +225,11 @@ mod tests {
                     f.build_status = None;
                     f.published_beyond = Some(1);
                 },
-                Refusal::RecordWithoutPointer {
-                    beyond: 1,
-                    pointer: 0,
-                },
+                Refusal::RecordWithoutPointer { beyond: 1, pointer: 0 },
             ),
             ("no record", |f| f.build_status = None, Refusal::NoRecord(2)),
-            (
-                "another round",
-                |f| f.same_round = false,
-                Refusal::OtherRound,
-            ),
-            (
-                "locks given back",
-                |f| f.is_released = true,
-                Refusal::Released,
-            ),
+            ("another round", |f| f.same_round = false, Refusal::OtherRound),
+            ("locks given back", |f| f.is_released = true, Refusal::Released),
             (
                 "submission failed",
                 |f| f.session_status = "SUBMIT_FAILED".into(),

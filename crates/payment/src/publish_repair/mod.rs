@@ -57,16 +57,10 @@ pub async fn repair_publish(
     reason: &str,
 ) -> Result<Repaired, PaymentError> {
     if operator.0 <= 0 {
-        return Err(PaymentError::invalid(
-            "user",
-            "the operator's id must be positive",
-        ));
+        return Err(PaymentError::invalid("user", "the operator's id must be positive"));
     }
     if reason.trim().is_empty() {
-        return Err(PaymentError::invalid(
-            "reason",
-            "say why the publish record is repaired",
-        ));
+        return Err(PaymentError::invalid("reason", "say why the publish record is repaired"));
     }
     transact!(try_repair(db, order, operator, reason.trim()))
 }
@@ -82,10 +76,8 @@ async fn try_repair(
     // same sequence here. No incident can be recorded from what S04 read before the repair.
     let locked = read::lock_activation_task(&mut tx, order).await?;
     let Found { facts, context } = read::found(&mut tx, order).await?;
-    let plan = decide(&facts).map_err(|refusal| PaymentError::RepairRefused {
-        order,
-        why: refusal.to_string(),
-    })?;
+    let plan = decide(&facts)
+        .map_err(|refusal| PaymentError::RepairRefused { order, why: refusal.to_string() })?;
     // `decide` refuses an order without a version record; another version than the one whose task
     // is locked was published in between.
     let Some(context) = context.filter(|context| locked == Some(context.version)) else {
@@ -195,9 +187,6 @@ async fn trace(
 /// Whether the version will still be a publish incident once its record says PUBLISHED, judged as
 /// S04 judges it.
 fn stays_incident(context: &VersionContext) -> bool {
-    let repaired = boundary::Facts {
-        published: true,
-        ..boundary::facts(context)
-    };
+    let repaired = boundary::Facts { published: true, ..boundary::facts(context) };
     boundary::decide(repaired) != boundary::Route::Proceed
 }

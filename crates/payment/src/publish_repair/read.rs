@@ -51,10 +51,7 @@ pub(super) async fn found(tx: &mut Tx, order: OrderId) -> Result<Found, PaymentE
          WHERE id = :order AND deleted = 0 {for_update}",
         order = order.0,
     );
-    let row = tx
-        .row(query)
-        .await?
-        .ok_or(PaymentError::OrderNotFound(order))?;
+    let row = tx.row(query).await?.ok_or(PaymentError::OrderNotFound(order))?;
     let pointer = row.int("current_publish_version")?;
     let context = match pointed_to(tx, order).await? {
         None => None,
@@ -101,10 +98,7 @@ async fn published_beyond(tx: &mut Tx, order: OrderId, pointer: i64) -> Result<O
         pointer = pointer,
     );
     let row = tx.row(query).await?;
-    Ok(row
-        .map(|row| row.maybe_int("beyond"))
-        .transpose()?
-        .flatten())
+    Ok(row.map(|row| row.maybe_int("beyond")).transpose()?.flatten())
 }
 
 async fn is_released(tx: &mut Tx, version: VersionId) -> Result<bool> {
@@ -148,9 +142,6 @@ async fn counts(tx: &mut Tx, context: &VersionContext) -> Result<(i64, i64)> {
 
 /// The id of a task; 0 when there is none.
 pub(super) async fn task_id(tx: &mut Tx, code: &TaskCode) -> Result<i64> {
-    let query = sql!(
-        "SELECT id FROM fi_async_task WHERE task_code = :code",
-        code = code.as_str(),
-    );
+    let query = sql!("SELECT id FROM fi_async_task WHERE task_code = :code", code = code.as_str(),);
     tx.count(query).await
 }

@@ -101,11 +101,7 @@ pub async fn add_bills(
 ) -> Result<Added, PaymentError> {
     let mut added = Added::default();
     match selection {
-        Selection::Month {
-            month,
-            company,
-            partner,
-        } => {
+        Selection::Month { month, company, partner } => {
             let mut cursor = Some(0);
             while let Some(from) = cursor {
                 let filter = (*company, *partner);
@@ -118,9 +114,7 @@ pub async fn add_bills(
         Selection::Bills(bills) => {
             for (month, stations) in by_month(bills)? {
                 for stations in stations.chunks(ADD_BATCH) {
-                    added.merge(transact!(add_listed(
-                        db, editor, &month, stations, tolerance
-                    ))?);
+                    added.merge(transact!(add_listed(db, editor, &month, stations, tolerance))?);
                 }
             }
         }
@@ -133,18 +127,12 @@ pub(super) fn by_month(
     bills: &[BillKey],
 ) -> Result<BTreeMap<BillMonth, Vec<String>>, PaymentError> {
     if bills.len() > MAX_LISTED_BILLS {
-        let why = format!(
-            "{} are named, at most {MAX_LISTED_BILLS} can be",
-            bills.len()
-        );
+        let why = format!("{} are named, at most {MAX_LISTED_BILLS} can be", bills.len());
         return Err(PaymentError::invalid("bills", why));
     }
     let mut months = BTreeMap::<BillMonth, Vec<String>>::new();
     for bill in bills.iter().collect::<BTreeSet<_>>() {
-        months
-            .entry(bill.month.clone())
-            .or_default()
-            .push(bill.station.clone());
+        months.entry(bill.month.clone()).or_default().push(bill.station.clone());
     }
     Ok(months)
 }
@@ -179,16 +167,11 @@ async fn add_listed(
 ) -> Result<Added, PaymentError> {
     let (mut tx, session) = begin_edit(db, editor).await?;
     let candidates = candidate::of_stations(&tx, &session, month, stations).await?;
-    let known: HashSet<String> = candidates
-        .iter()
-        .map(|candidate| candidate.key.station.clone())
-        .collect();
+    let known: HashSet<String> =
+        candidates.iter().map(|candidate| candidate.key.station.clone()).collect();
     let mut added = insert(&mut tx, &session, candidates, tolerance).await?;
     for station in stations.iter().filter(|station| !known.contains(*station)) {
-        let bill = BillKey {
-            station: station.clone(),
-            month: month.clone(),
-        };
+        let bill = BillKey { station: station.clone(), month: month.clone() };
         added.refuse(bill, Blocker::NoBill);
     }
     tx.commit("session.add").await?;
@@ -265,16 +248,12 @@ pub(super) struct Line {
 impl Line {
     pub(super) fn of(qualification: Qualification) -> Line {
         match qualification {
-            Qualification::Payable(amount) => Line {
-                line_type: PAYABLE,
-                reason: None,
-                pay_amount: amount,
-            },
-            Qualification::Unqualified(reason) => Line {
-                line_type: UNQUALIFIED,
-                reason: Some(reason),
-                pay_amount: Fen::ZERO,
-            },
+            Qualification::Payable(amount) => {
+                Line { line_type: PAYABLE, reason: None, pay_amount: amount }
+            }
+            Qualification::Unqualified(reason) => {
+                Line { line_type: UNQUALIFIED, reason: Some(reason), pay_amount: Fen::ZERO }
+            }
         }
     }
 }

@@ -108,9 +108,7 @@ pub(super) async fn of_stations(
     stations: &[String],
 ) -> Result<Vec<Candidate>, PaymentError> {
     // Historical data may hold a bill more than once; nothing of that is left out here.
-    let query = Query::new(OF_STATIONS)
-        .bind_list("stations", stations)
-        .bind("limit", i64::MAX);
+    let query = Query::new(OF_STATIONS).bind_list("stations", stations).bind("limit", i64::MAX);
     read(from, session, month, query).await
 }
 
@@ -129,9 +127,7 @@ async fn read(
         .bind("data_version", source.0)
         .bind("round", source.1);
     let rows = from.rows(query).await?;
-    rows.iter()
-        .map(|row| candidate(row, session.order))
-        .collect()
+    rows.iter().map(|row| candidate(row, session.order)).collect()
 }
 
 fn candidate(row: &Row, own: Option<OrderId>) -> Result<Candidate, PaymentError> {
@@ -143,10 +139,9 @@ fn candidate(row: &Row, own: Option<OrderId>) -> Result<Candidate, PaymentError>
     };
     let holder = match row.maybe_int("holder_id")? {
         None => None,
-        Some(order) => Some(HolderOrder {
-            order: OrderId(order),
-            order_no: row.maybe_text("holder_no")?,
-        }),
+        Some(order) => {
+            Some(HolderOrder { order: OrderId(order), order_no: row.maybe_text("holder_no")? })
+        }
     };
     let availability = Availability {
         is_month_closed: row.int("closed")? > 0,

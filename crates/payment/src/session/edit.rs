@@ -41,10 +41,7 @@ pub(super) async fn begin_edit(db: &Db, editor: Editor) -> Result<(Tx, EditFacts
     let facts = read(&tx, editor.session).await?;
     may_edit(&facts, editor.user)?;
     if !take(&mut tx, &facts).await? {
-        return Err(PaymentError::Conflict(format!(
-            "session {}",
-            editor.session
-        )));
+        return Err(PaymentError::Conflict(format!("session {}", editor.session)));
     }
     Ok((tx, facts))
 }
@@ -58,15 +55,12 @@ async fn read(from: &impl Read, session: SessionId) -> Result<EditFacts, Payment
          WHERE s.id = :session AND s.deleted = 0",
         session = session.0,
     );
-    let row = from
-        .row(query)
-        .await?
-        .ok_or(PaymentError::SessionNotFound(session))?;
+    let row = from.row(query).await?.ok_or(PaymentError::SessionNotFound(session))?;
     let source = match Mode::stored(&row.text("mode")?) {
         Mode::New => None,
-        Mode::Revise => row
-            .maybe_int("current_publish_version")?
-            .zip(row.maybe_int("submit_round")?),
+        Mode::Revise => {
+            row.maybe_int("current_publish_version")?.zip(row.maybe_int("submit_round")?)
+        }
     };
     Ok(EditFacts {
         id: session,
@@ -129,11 +123,7 @@ async fn remove(db: &Db, editor: Editor, selection: &Selection) -> Result<u64, P
     let (mut tx, session) = begin_edit(db, editor).await?;
     let mut removed = 0;
     match selection {
-        Selection::Month {
-            month,
-            company: None,
-            partner: None,
-        } => {
+        Selection::Month { month, company: None, partner: None } => {
             let delete = sql!(
                 "DELETE FROM selection_session_item
                  WHERE session_id = :session AND bill_yearmonth = :month",
@@ -142,11 +132,7 @@ async fn remove(db: &Db, editor: Editor, selection: &Selection) -> Result<u64, P
             );
             removed += tx.execute(delete).await?;
         }
-        Selection::Month {
-            month,
-            company,
-            partner,
-        } => {
+        Selection::Month { month, company, partner } => {
             let delete = sql!(
                 "DELETE FROM selection_session_item
                  WHERE session_id = :session AND bill_yearmonth = :month
@@ -234,9 +220,7 @@ async fn mark_out(db: &Db, editor: Editor, bills: &[BillKey]) -> Result<Marked, 
             );
             marked.changed += tx.execute(update.bind_list("stations", stations)).await?;
             let missing = stations.iter().filter(|station| !lines.contains(*station));
-            marked
-                .unmarked
-                .extend(missing.map(|station| unmarked(station, &month, NOT_HERE)));
+            marked.unmarked.extend(missing.map(|station| unmarked(station, &month, NOT_HERE)));
         }
     }
     tx.commit("session.mark").await?;
@@ -244,14 +228,8 @@ async fn mark_out(db: &Db, editor: Editor, bills: &[BillKey]) -> Result<Marked, 
 }
 
 fn unmarked(station: &str, month: &BillMonth, why: impl Into<String>) -> Unmarked {
-    let bill = BillKey {
-        station: station.to_owned(),
-        month: month.clone(),
-    };
-    Unmarked {
-        bill,
-        why: why.into(),
-    }
+    let bill = BillKey { station: station.to_owned(), month: month.clone() };
+    Unmarked { bill, why: why.into() }
 }
 
 /// Which of some stations have a line in the session.
@@ -269,10 +247,7 @@ async fn lines(
         month = month.as_str(),
     );
     let rows = tx.rows(query.bind_list("stations", stations)).await?;
-    Ok(rows
-        .iter()
-        .map(|row| row.text("station_id"))
-        .collect::<Result<_, _>>()?)
+    Ok(rows.iter().map(|row| row.text("station_id")).collect::<Result<_, _>>()?)
 }
 
 /// Takes lines back into payment. Each is judged anew by the ledger as it stands: what does not
@@ -300,10 +275,8 @@ async fn mark_in(
     for (month, stations) in by_month(bills)? {
         for stations in stations.chunks(ADD_BATCH) {
             let found = candidate::of_stations(&tx, &session, &month, stations).await?;
-            let mut found: HashMap<String, Candidate> = found
-                .into_iter()
-                .map(|known| (known.key.station.clone(), known))
-                .collect();
+            let mut found: HashMap<String, Candidate> =
+                found.into_iter().map(|known| (known.key.station.clone(), known)).collect();
             let mut rows = Vec::new();
             for station in stations {
                 match judge(found.remove(station), tolerance) {

@@ -82,10 +82,7 @@ async fn lock_source(
          WHERE id = :order AND deleted = 0 {for_update}",
         order = order.0,
     );
-    let row = tx
-        .row(query)
-        .await?
-        .ok_or(PaymentError::OrderNotFound(order))?;
+    let row = tx.row(query).await?.ok_or(PaymentError::OrderNotFound(order))?;
     let creator = row.int("create_user_id")?;
     if creator != user.0 {
         return Err(PaymentError::Forbidden(format!(
@@ -121,10 +118,7 @@ async fn claim_revision(
         now = now,
     );
     let won = tx.execute(insert).await? == 1;
-    let holder = sql!(
-        "SELECT id FROM selection_session WHERE active_revise_key = :key",
-        key = key
-    );
+    let holder = sql!("SELECT id FROM selection_session WHERE active_revise_key = :key", key = key);
     let session = SessionId(tx.count(holder).await?);
     match won {
         true => Ok(session),

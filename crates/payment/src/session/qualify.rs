@@ -25,10 +25,7 @@ pub struct Tolerance {
 impl Default for Tolerance {
     /// One yuan or 5 %, whichever is more.
     fn default() -> Tolerance {
-        Tolerance {
-            least: Fen(100),
-            percent: 5,
-        }
+        Tolerance { least: Fen(100), percent: 5 }
     }
 }
 
@@ -76,12 +73,8 @@ pub fn qualify(rents: &Rents, tolerance: &Tolerance) -> Qualification {
         }
         _ => true,
     };
-    let due = rents
-        .owed()
-        .map(|owed| Fen(owed.0.saturating_sub(rents.paid.0)));
-    let right = rents
-        .pre_rent
-        .filter(|pre| *pre >= Fen::ZERO && Some(*pre) == due);
+    let due = rents.owed().map(|owed| Fen(owed.0.saturating_sub(rents.paid.0)));
+    let right = rents.pre_rent.filter(|pre| *pre >= Fen::ZERO && Some(*pre) == due);
     match (is_abnormal, right) {
         (false, Some(amount)) => Qualification::Payable(amount),
         (true, Some(_)) => Qualification::Unqualified(RENT_ABNORMAL),
@@ -128,10 +121,7 @@ impl fmt::Display for Blocker {
         match self {
             Blocker::NoBill => f.write_str("no such station has a bill for this month"),
             Blocker::MonthClosed => f.write_str("the month is closed"),
-            Blocker::Held(HolderOrder {
-                order_no: Some(number),
-                ..
-            }) => {
+            Blocker::Held(HolderOrder { order_no: Some(number), .. }) => {
                 write!(f, "order {number} holds it")
             }
             Blocker::Held(HolderOrder { order, .. }) => write!(f, "order {order} holds it"),
@@ -152,11 +142,7 @@ pub fn selectable(
     if facts.is_month_closed {
         return Err(Blocker::MonthClosed);
     }
-    if let Some(holder) = facts
-        .holder
-        .as_ref()
-        .filter(|holder| Some(holder.order) != own)
-    {
+    if let Some(holder) = facts.holder.as_ref().filter(|holder| Some(holder.order) != own) {
         return Err(Blocker::Held(holder.clone()));
     }
     if facts.is_paid || rents.are_paid_in_full() {
@@ -176,99 +162,27 @@ mod tests {
 
     /// Contract, actual and intended rent, and what was paid.
     const CASES: [(&str, [i64; 4], Qualification); 21] = [
-        (
-            "the rents agree",
-            [10_000, 10_000, 10_000, 0],
-            Payable(Fen(10_000)),
-        ),
+        ("the rents agree", [10_000, 10_000, 10_000, 0], Payable(Fen(10_000))),
         ("5 % below", [10_000, 9_500, 9_500, 0], Payable(Fen(9_500))),
-        (
-            "a fen more",
-            [10_000, 9_499, 9_499, 0],
-            Unqualified(RENT_ABNORMAL),
-        ),
-        (
-            "5 % above",
-            [10_000, 10_500, 10_000, 0],
-            Payable(Fen(10_000)),
-        ),
-        (
-            "a fen more above",
-            [10_000, 10_501, 10_000, 0],
-            Unqualified(RENT_ABNORMAL),
-        ),
-        (
-            "5 % is no whole fen",
-            [10_019, 9_519, 9_519, 0],
-            Payable(Fen(9_519)),
-        ),
-        (
-            "and a fen more",
-            [10_019, 9_518, 9_518, 0],
-            Unqualified(RENT_ABNORMAL),
-        ),
+        ("a fen more", [10_000, 9_499, 9_499, 0], Unqualified(RENT_ABNORMAL)),
+        ("5 % above", [10_000, 10_500, 10_000, 0], Payable(Fen(10_000))),
+        ("a fen more above", [10_000, 10_501, 10_000, 0], Unqualified(RENT_ABNORMAL)),
+        ("5 % is no whole fen", [10_019, 9_519, 9_519, 0], Payable(Fen(9_519))),
+        ("and a fen more", [10_019, 9_518, 9_518, 0], Unqualified(RENT_ABNORMAL)),
         ("a yuan of little", [200, 100, 100, 0], Payable(Fen(100))),
-        (
-            "over a yuan of little",
-            [200, 99, 99, 0],
-            Unqualified(RENT_ABNORMAL),
-        ),
-        (
-            "the greater rent is intended",
-            [10_000, 9_900, 10_000, 0],
-            Unqualified(PRE_RENT_WRONG),
-        ),
-        (
-            "none is intended",
-            [10_000, 10_000, NONE, 0],
-            Unqualified(PRE_RENT_WRONG),
-        ),
-        (
-            "less than none",
-            [10_000, 10_000, -10_000, 0],
-            Unqualified(PRE_RENT_WRONG),
-        ),
-        (
-            "the rest of it",
-            [10_000, 9_900, 5_900, 4_000],
-            Payable(Fen(5_900)),
-        ),
-        (
-            "all of it again",
-            [10_000, 9_900, 9_900, 4_000],
-            Unqualified(PRE_RENT_WRONG),
-        ),
-        (
-            "too much was paid",
-            [10_000, 9_900, -100, 10_000],
-            Unqualified(PRE_RENT_WRONG),
-        ),
+        ("over a yuan of little", [200, 99, 99, 0], Unqualified(RENT_ABNORMAL)),
+        ("the greater rent is intended", [10_000, 9_900, 10_000, 0], Unqualified(PRE_RENT_WRONG)),
+        ("none is intended", [10_000, 10_000, NONE, 0], Unqualified(PRE_RENT_WRONG)),
+        ("less than none", [10_000, 10_000, -10_000, 0], Unqualified(PRE_RENT_WRONG)),
+        ("the rest of it", [10_000, 9_900, 5_900, 4_000], Payable(Fen(5_900))),
+        ("all of it again", [10_000, 9_900, 9_900, 4_000], Unqualified(PRE_RENT_WRONG)),
+        ("too much was paid", [10_000, 9_900, -100, 10_000], Unqualified(PRE_RENT_WRONG)),
         ("nothing is due", [0, 0, 0, 0], Payable(Fen(0))),
-        (
-            "both are wrong",
-            [10_000, 5_000, 10_000, 0],
-            Unqualified(BOTH_WRONG),
-        ),
-        (
-            "both, none intended",
-            [10_000, 5_000, NONE, 0],
-            Unqualified(BOTH_WRONG),
-        ),
-        (
-            "no contract",
-            [NONE, 5_000, 5_000, 0],
-            Unqualified(BOTH_WRONG),
-        ),
-        (
-            "no actual rent",
-            [5_000, NONE, 5_000, 0],
-            Unqualified(BOTH_WRONG),
-        ),
-        (
-            "sums that overflow",
-            [i64::MAX, i64::MAX, i64::MAX, 0],
-            Payable(Fen(i64::MAX)),
-        ),
+        ("both are wrong", [10_000, 5_000, 10_000, 0], Unqualified(BOTH_WRONG)),
+        ("both, none intended", [10_000, 5_000, NONE, 0], Unqualified(BOTH_WRONG)),
+        ("no contract", [NONE, 5_000, 5_000, 0], Unqualified(BOTH_WRONG)),
+        ("no actual rent", [5_000, NONE, 5_000, 0], Unqualified(BOTH_WRONG)),
+        ("sums that overflow", [i64::MAX, i64::MAX, i64::MAX, 0], Payable(Fen(i64::MAX))),
     ];
 
     #[test]
@@ -293,22 +207,10 @@ mod tests {
             pre_rent: Some(Fen(actual)),
             paid: Fen::ZERO,
         };
-        let wide = Tolerance {
-            least: Fen(2_000),
-            percent: 0,
-        };
-        assert_eq!(
-            qualify(&rents(8_000), &wide),
-            Qualification::Payable(Fen(8_000))
-        );
-        let none = Tolerance {
-            least: Fen::ZERO,
-            percent: 0,
-        };
-        assert_eq!(
-            qualify(&rents(9_999), &none),
-            Qualification::Unqualified(RENT_ABNORMAL)
-        );
+        let wide = Tolerance { least: Fen(2_000), percent: 0 };
+        assert_eq!(qualify(&rents(8_000), &wide), Qualification::Payable(Fen(8_000)));
+        let none = Tolerance { least: Fen::ZERO, percent: 0 };
+        assert_eq!(qualify(&rents(9_999), &none), Qualification::Unqualified(RENT_ABNORMAL));
     }
 
     #[test]
@@ -326,27 +228,15 @@ mod tests {
     }
 
     fn held(order_no: Option<&str>) -> HolderOrder {
-        HolderOrder {
-            order: OrderId(5),
-            order_no: order_no.map(str::to_owned),
-        }
+        HolderOrder { order: OrderId(5), order_no: order_no.map(str::to_owned) }
     }
 
     #[test]
     fn a_bill_that_is_closed_held_or_paid_cannot_be_selected() {
         let free = Availability::default();
-        let closed = Availability {
-            is_month_closed: true,
-            ..free.clone()
-        };
-        let taken = Availability {
-            holder: Some(held(Some("PO5"))),
-            ..free.clone()
-        };
-        let paid = Availability {
-            is_paid: true,
-            ..free.clone()
-        };
+        let closed = Availability { is_month_closed: true, ..free.clone() };
+        let taken = Availability { holder: Some(held(Some("PO5"))), ..free.clone() };
+        let paid = Availability { is_paid: true, ..free.clone() };
         let ours = Some(OrderId(5));
         let theirs = Some(OrderId(6));
         let select = |facts, own| selectable(facts, &rents(0), own);
@@ -362,14 +252,8 @@ mod tests {
     #[test]
     fn a_bill_is_paid_in_full_when_something_was_paid_and_nothing_is_left() {
         let select = |rents| selectable(&Availability::default(), &rents, None);
-        let unknown = |paid| Rents {
-            contract: None,
-            ..rents(paid)
-        };
-        let nothing_due = |paid| Rents {
-            actual: Some(Fen(0)),
-            ..rents(paid)
-        };
+        let unknown = |paid| Rents { contract: None, ..rents(paid) };
+        let nothing_due = |paid| Rents { actual: Some(Fen(0)), ..rents(paid) };
         for left in [rents(89), unknown(89), nothing_due(0)] {
             assert_eq!(select(left), Ok(()), "{left:?}");
         }
@@ -380,10 +264,7 @@ mod tests {
 
     #[test]
     fn a_holder_is_named_by_its_number_or_else_by_its_id() {
-        assert_eq!(
-            Blocker::Held(held(Some("PO5"))).to_string(),
-            "order PO5 holds it"
-        );
+        assert_eq!(Blocker::Held(held(Some("PO5"))).to_string(), "order PO5 holds it");
         assert_eq!(Blocker::Held(held(None)).to_string(), "order 5 holds it");
     }
 }

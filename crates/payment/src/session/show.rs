@@ -103,10 +103,7 @@ pub async fn show(from: &impl Read, session: SessionId) -> Result<SessionView, P
          WHERE s.id = :session AND s.deleted = 0",
         session = session.0,
     );
-    let row = from
-        .row(query)
-        .await?
-        .ok_or(PaymentError::SessionNotFound(session))?;
+    let row = from.row(query).await?.ok_or(PaymentError::SessionNotFound(session))?;
     let status = row.text("status")?;
     let failure = match status.as_str() {
         "SUBMIT_FAILED" => Some(failure(from, session, row.maybe_text("failure_phase")?).await?),
@@ -203,13 +200,8 @@ async fn failure(
          ORDER BY id DESC LIMIT 1",
         session = session.0,
     );
-    let mut failure = Failure {
-        phase,
-        code: None,
-        message: None,
-        conflict_count: 0,
-        conflicts: Vec::new(),
-    };
+    let mut failure =
+        Failure { phase, code: None, message: None, conflict_count: 0, conflicts: Vec::new() };
     let Some(row) = from.row(query).await? else {
         return Ok(failure);
     };

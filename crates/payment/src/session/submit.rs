@@ -143,9 +143,7 @@ fn check_submittable(session: SessionId, user: UserId, facts: &Facts) -> Result<
             "the locks of its last attempt are still being released (S06); submit again once that \
              is SUCCESS",
         )),
-        _ => Err(state(
-            "only an EDITING or SUBMIT_FAILED session can be submitted",
-        )),
+        _ => Err(state("only an EDITING or SUBMIT_FAILED session can be submitted")),
     }
 }
 
@@ -170,10 +168,7 @@ async fn check_items(tx: &mut Tx, session: SessionId) -> Result<(), PaymentError
         session = session.0,
     );
     if tx.count(items).await? == 0 {
-        return Err(PaymentError::invalid(
-            "session",
-            "it holds no bills; add some first",
-        ));
+        return Err(PaymentError::invalid("session", "it holds no bills; add some first"));
     }
     Ok(())
 }
@@ -198,11 +193,7 @@ async fn new_order(tx: &mut Tx, user: UserId) -> Result<Source, PaymentError> {
         order = order,
     ))
     .await?;
-    Ok(Source {
-        order: OrderId(order),
-        pointer: DataVersion(0),
-        round: SubmitRound(0),
-    })
+    Ok(Source { order: OrderId(order), pointer: DataVersion(0), round: SubmitRound(0) })
 }
 
 /// Generated ids start here; what is above it is the sequence.
@@ -211,11 +202,7 @@ const FIRST_ID: i64 = 1_000_000_000_000;
 fn order_number(id: i64, now: counterfoil_db::Instant) -> String {
     // Asia/Shanghai has had no daylight saving since 1991: a fixed offset is exact.
     let shanghai = now + chrono::TimeDelta::hours(8);
-    let sequence = if id >= FIRST_ID {
-        id - FIRST_ID + 1
-    } else {
-        id
-    };
+    let sequence = if id >= FIRST_ID { id - FIRST_ID + 1 } else { id };
     format!("PO{}{sequence:06}", shanghai.format("%Y%m%d"))
 }
 
@@ -234,11 +221,7 @@ async fn drafted_order(tx: &mut Tx, order: OrderId) -> Result<Source, PaymentErr
     let row = lock_order(tx, order).await?;
     let status = row.int("status")?;
     if status != 10 {
-        return Err(order_state(
-            order,
-            status,
-            "only a DRAFT can be submitted as NEW again",
-        ));
+        return Err(order_state(order, status, "only a DRAFT can be submitted as NEW again"));
     }
     source(order, &row)
 }
@@ -252,11 +235,7 @@ fn source(order: OrderId, row: &Row) -> Result<Source, PaymentError> {
 }
 
 fn order_state(order: OrderId, status: i64, why: &str) -> PaymentError {
-    PaymentError::OrderState {
-        order,
-        status: status.to_string(),
-        why: why.to_owned(),
-    }
+    PaymentError::OrderState { order, status: status.to_string(), why: why.to_owned() }
 }
 
 async fn revised_order(tx: &mut Tx, order: OrderId, user: UserId) -> Result<Source, PaymentError> {
@@ -293,11 +272,7 @@ pub(crate) async fn check_revisable(
         order = order.0,
         pointer = row.int("current_publish_version")?,
     );
-    let session = tx
-        .row(published)
-        .await?
-        .map(|row| row.text("status"))
-        .transpose()?;
+    let session = tx.row(published).await?.map(|row| row.text("status")).transpose()?;
     match session.as_deref() {
         Some("COMPLETED") => Ok(()),
         Some(other) => Err(order_state(
@@ -305,11 +280,7 @@ pub(crate) async fn check_revisable(
             status,
             &format!("the session of its published version is {other}, not COMPLETED"),
         )),
-        None => Err(order_state(
-            order,
-            status,
-            "its published version has no session",
-        )),
+        None => Err(order_state(order, status, "its published version has no session")),
     }
 }
 
@@ -368,12 +339,7 @@ async fn record(
         source: None,
     };
     accept_or_reuse(tx, &seed, kicker).await?;
-    Ok(Submission {
-        order: source.order,
-        version,
-        attempt,
-        task: seed.code(),
-    })
+    Ok(Submission { order: source.order, version, attempt, task: seed.code() })
 }
 
 /// The highest data version ever used by the order, plus one: a failed one is not used again.

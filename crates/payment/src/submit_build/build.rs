@@ -53,14 +53,9 @@ async fn one_batch(
         tx.rollback().await?;
         return Ok(Step::Conflict);
     }
-    let progress = Progress::none()
-        .set("last_item_id", last)
-        .add("processed_count", items);
+    let progress = Progress::none().set("last_item_id", last).add("processed_count", items);
     if !batch.lease.advance(&mut tx, progress).await? {
-        return Err(WorkError::failed(
-            "lease-lost",
-            "the BUILD batch's lease was lost",
-        ));
+        return Err(WorkError::failed("lease-lost", "the BUILD batch's lease was lost"));
     }
     tx.commit("submit_build.batch").await?;
     Ok(Step::Done(last))

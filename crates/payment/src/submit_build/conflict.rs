@@ -58,10 +58,7 @@ pub(super) async fn fail(
         return Err(WorkError::failed("bill-lock-race", message));
     }
     let message = describe(&mut tx, context, found).await?;
-    batch
-        .lease
-        .fail(&mut tx, "bill-lock-conflict", &message)
-        .await?;
+    batch.lease.fail(&mut tx, "bill-lock-conflict", &message).await?;
     close(&mut tx, context, "bill-lock-conflict", &message).await?;
     accept_release(&mut tx, run, context, Reason::SubmitConflict).await?;
     tx.cancel("submit_build.conflict", &message).await
@@ -77,8 +74,7 @@ pub(super) async fn accept_release(
     let source = Some(run.code().clone());
     let seed = lock_release::seed(context.version, reason, context.subject(), source);
     tx.accept(&seed).await?;
-    tx.trace(Action::Cancel, reason.as_str(), None, &context.subject())
-        .await
+    tx.trace(Action::Cancel, reason.as_str(), None, &context.subject()).await
 }
 
 async fn store(tx: &mut Tx, context: &VersionContext) -> Result<u64, WorkError> {
@@ -115,10 +111,7 @@ async fn describe(tx: &mut Tx, context: &VersionContext, found: u64) -> Result<S
         let (station, month) = (row.text("station_id")?, row.text("bill_yearmonth")?);
         named.push(format!("{station} {month} held by {holder}"));
     }
-    Ok(format!(
-        "{found} bills are held by other orders: {}",
-        named.join("; ")
-    ))
+    Ok(format!("{found} bills are held by other orders: {}", named.join("; ")))
 }
 
 /// Version, session and order say that the submission failed. Guards: the version was never

@@ -60,10 +60,7 @@ async fn enter(run: &Run<'_>, version: VersionId) -> Result<(VersionContext, Bat
 fn check(context: &VersionContext) -> Result<(), WorkError> {
     let moved = |what: String| Err(WorkError::failed("submission-moved", what));
     if !matches!(context.build_status.as_str(), "BUILDING" | "BUILT") {
-        return moved(format!(
-            "version {} is {}",
-            context.version, context.build_status
-        ));
+        return moved(format!("version {} is {}", context.version, context.build_status));
     }
     if context.session_status != "SUBMITTING"
         || context.active_submit != Some(context.version)
@@ -92,9 +89,7 @@ async fn lease(run: &Run<'_>, tx: &mut Tx, version: VersionId) -> Result<Batch, 
         return Err(WorkError::failed("batch-missing", message));
     };
     let lease_version = row.int("lease_version")?;
-    let lease = run
-        .lease(tx, &SUBMIT_BATCH, row.int("id")?, lease_version)
-        .await?;
+    let lease = run.lease(tx, &SUBMIT_BATCH, row.int("id")?, lease_version).await?;
     Ok(Batch {
         lease,
         size: submit_batch::size(row.maybe_int("batch_size")?),

@@ -24,9 +24,7 @@ pub(super) async fn publish(
         Err(_) => false,
     };
     if !won {
-        let why = allowed
-            .err()
-            .unwrap_or_else(|| "the order has moved on meanwhile".into());
+        let why = allowed.err().unwrap_or_else(|| "the order has moved on meanwhile".into());
         let message = format!("the version could not be published: {why}");
         batch.lease.fail(&mut tx, "publish-lost", &message).await?;
         conflict::close(&mut tx, context, "publish-lost", &message).await?;
@@ -40,10 +38,7 @@ pub(super) async fn publish(
     insert_project_payments(&mut tx, context).await?;
     log(&mut tx, context, order.int("status")?).await?;
     if !batch.lease.finish(&mut tx).await? {
-        return Err(WorkError::failed(
-            "lease-lost",
-            "the BUILD batch's lease was lost",
-        ));
+        return Err(WorkError::failed("lease-lost", "the BUILD batch's lease was lost"));
     }
     let seed = Seed {
         kind: &LOCK_ACTIVATE,

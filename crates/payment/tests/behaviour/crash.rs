@@ -46,9 +46,7 @@ async fn end_state(app: &TestApp) -> Vec<String> {
 async fn submit_v1(app: &TestApp) -> Submission {
     let fixture = Fixture(app);
     fixture.records(7).await;
-    let session = fixture
-        .new_session(&[1, 2, 3, 4, 5].map(Bill::payable))
-        .await;
+    let session = fixture.new_session(&[1, 2, 3, 4, 5].map(Bill::payable)).await;
     let submission = fixture.submit(session).await;
     fixture.batch_size(&submission, 2).await;
     submission
@@ -89,10 +87,7 @@ async fn revise_with(crash: Option<Crash>, app: &TestApp) -> Vec<String> {
         for handler in [SUBMIT_BUILD.handler, LOCK_ACTIVATE.handler] {
             crashed |= app.try_round(handler, "").await.is_err();
         }
-        assert!(
-            crashed && !app.faults().is_armed(),
-            "{crash:?} did not strike"
-        );
+        assert!(crashed && !app.faults().is_armed(), "{crash:?} did not strike");
         app.pass_minutes(11);
     }
     work_off(app).await;

@@ -12,11 +12,7 @@ async fn publish(app: &TestApp, submission: &Submission) {
     let build = app.round(SUBMIT_BUILD.handler).await;
     assert_eq!((build.succeeded, build.failed), (1, 0), "{build:?}");
     let activate = app.round(LOCK_ACTIVATE.handler).await;
-    assert_eq!(
-        (activate.succeeded, activate.failed),
-        (1, 0),
-        "{activate:?}"
-    );
+    assert_eq!((activate.succeeded, activate.failed), (1, 0), "{activate:?}");
 }
 
 async fn v1(app: &TestApp) -> Submission {

@@ -60,10 +60,7 @@ async fn everything(app: &TestApp) -> Vec<String> {
         "fi_resident_income_payment_async_operation_log",
         "fi_async_task",
     ] {
-        all.extend(
-            app.lines(&format!("SELECT * FROM {table} ORDER BY id"))
-                .await,
-        );
+        all.extend(app.lines(&format!("SELECT * FROM {table} ORDER BY id")).await);
     }
     all
 }

@@ -19,10 +19,7 @@ pub const PARTIAL: ImportOptions = ImportOptions { partial: true };
 pub fn sheet(text: &str) -> Vec<Result<SheetRow, Unread>> {
     let rows = text.lines().enumerate().map(|(index, line)| {
         let cells = line.split(',').map(str::to_owned).collect();
-        Ok(SheetRow {
-            line: u32::try_from(index + 1).unwrap(),
-            cells,
-        })
+        Ok(SheetRow { line: u32::try_from(index + 1).unwrap(), cells })
     });
     rows.collect()
 }

@@ -45,42 +45,21 @@ pub(super) fn judge(facts: &PlanFacts, decision: &Decision) -> Result<Step, Revi
         return Err(ReviewError::OwnOrder { user });
     }
     if facts.nodes.iter().any(|node| node.decided_by == Some(user)) {
-        return Err(ReviewError::AlreadyDecided {
-            user,
-            plan: facts.plan,
-        });
+        return Err(ReviewError::AlreadyDecided { user, plan: facts.plan });
     }
-    let current = facts
-        .nodes
-        .iter()
-        .find(|node| node.status == NodeStatus::Doing);
+    let current = facts.nodes.iter().find(|node| node.status == NodeStatus::Doing);
     let Some(current) = current.filter(|_| facts.status == PlanStatus::Doing) else {
-        return Err(ReviewError::PlanState {
-            plan: facts.plan,
-            status: facts.status.as_str(),
-        });
+        return Err(ReviewError::PlanState { plan: facts.plan, status: facts.status.as_str() });
     };
     if let Some(asked) = decision.node.filter(|asked| *asked != current.id) {
-        return Err(ReviewError::NodeNotCurrent {
-            asked,
-            current: current.code.clone(),
-        });
+        return Err(ReviewError::NodeNotCurrent { asked, current: current.code.clone() });
     }
     if !current.reviewers.contains(&user) {
-        let is_elsewhere = facts
-            .nodes
-            .iter()
-            .any(|node| node.reviewers.contains(&user));
+        let is_elsewhere = facts.nodes.iter().any(|node| node.reviewers.contains(&user));
         return Err(if is_elsewhere {
-            ReviewError::NotYourTurn {
-                user,
-                node: current.code.clone(),
-            }
+            ReviewError::NotYourTurn { user, node: current.code.clone() }
         } else {
-            ReviewError::NotAssigned {
-                user,
-                plan: facts.plan,
-            }
+            ReviewError::NotAssigned { user, plan: facts.plan }
         });
     }
     if decision.verdict == Verdict::Reject {
@@ -98,11 +77,7 @@ pub(super) fn judge(facts: &PlanFacts, decision: &Decision) -> Result<Step, Revi
         node: current.id,
         node_becomes: NodeStatus::Passed,
         next: current.next,
-        plan_becomes: if current.next.is_some() {
-            PlanStatus::Doing
-        } else {
-            PlanStatus::Passed
-        },
+        plan_becomes: if current.next.is_some() { PlanStatus::Doing } else { PlanStatus::Passed },
     })
 }
 
@@ -115,19 +90,10 @@ fn is_needed_later(facts: &PlanFacts, current: &NodeFacts, user: UserId) -> bool
             break;
         }
         let is_free = |reviewer: &UserId| {
-            let has_decided = facts
-                .nodes
-                .iter()
-                .any(|node| node.decided_by == Some(*reviewer));
+            let has_decided = facts.nodes.iter().any(|node| node.decided_by == Some(*reviewer));
             !has_decided && facts.submitter != Some(*reviewer)
         };
-        with.push(
-            node.reviewers
-                .iter()
-                .copied()
-                .filter(is_free)
-                .collect::<BTreeSet<_>>(),
-        );
+        with.push(node.reviewers.iter().copied().filter(is_free).collect::<BTreeSet<_>>());
         next = node.next;
     }
     let mut without = with.clone();
@@ -163,12 +129,7 @@ mod tests {
 
     fn plan(status: PlanStatus, nodes: [NodeFacts; 2]) -> PlanFacts {
         let submitter = Some(UserId(SUBMITTER));
-        PlanFacts {
-            plan: PlanId(1),
-            status,
-            submitter,
-            nodes: nodes.into(),
-        }
+        PlanFacts { plan: PlanId(1), status, submitter, nodes: nodes.into() }
     }
 
     fn first_turn() -> PlanFacts {
@@ -180,10 +141,8 @@ mod tests {
     }
 
     fn second_turn() -> PlanFacts {
-        let nodes = [
-            node(1, Passed, Some(10), Some(2), &[10, 11]),
-            node(2, Doing, None, None, &[10, 20]),
-        ];
+        let nodes =
+            [node(1, Passed, Some(10), Some(2), &[10, 11]), node(2, Doing, None, None, &[10, 20])];
         plan(PlanStatus::Doing, nodes)
     }
 
@@ -196,23 +155,15 @@ mod tests {
     }
 
     fn needed() -> PlanFacts {
-        let nodes = [
-            node(1, Doing, None, Some(2), &[10, 11]),
-            node(2, Waiting, None, None, &[10]),
-        ];
+        let nodes = [node(1, Doing, None, Some(2), &[10, 11]), node(2, Waiting, None, None, &[10])];
         plan(PlanStatus::Doing, nodes)
     }
 
     #[test]
     fn only_an_assigned_reviewer_of_the_current_node_decides_and_only_once() {
         use Verdict::{Approve, Reject};
-        type Case = (
-            fn() -> PlanFacts,
-            i64,
-            Verdict,
-            Option<i64>,
-            Result<PlanStatus, &'static str>,
-        );
+        type Case =
+            (fn() -> PlanFacts, i64, Verdict, Option<i64>, Result<PlanStatus, &'static str>);
         let table: &[Case] = &[
             (first_turn, 10, Approve, None, Ok(PlanStatus::Doing)),
             (first_turn, 11, Approve, Some(1), Ok(PlanStatus::Doing)),
@@ -254,11 +205,7 @@ mod tests {
 
     #[test]
     fn a_plan_not_begun_or_withdrawn_takes_no_decision() {
-        for status in [
-            PlanStatus::NoStart,
-            PlanStatus::Withdrawn,
-            PlanStatus::Rejected,
-        ] {
+        for status in [PlanStatus::NoStart, PlanStatus::Withdrawn, PlanStatus::Rejected] {
             let mut facts = first_turn();
             facts.status = status;
             let decision = Decision {

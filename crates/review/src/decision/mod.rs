@@ -70,17 +70,7 @@ pub async fn approve(
     remark: &str,
 ) -> Result<Decided, ReviewError> {
     let verdict = Verdict::Approve;
-    decide(
-        db,
-        &Decision {
-            plan,
-            user,
-            verdict,
-            remark: remark.to_owned(),
-            node: None,
-        },
-    )
-    .await
+    decide(db, &Decision { plan, user, verdict, remark: remark.to_owned(), node: None }).await
 }
 
 /// Rejects the plan: [`decide`] in a word.
@@ -91,17 +81,7 @@ pub async fn reject(
     remark: &str,
 ) -> Result<Decided, ReviewError> {
     let verdict = Verdict::Reject;
-    decide(
-        db,
-        &Decision {
-            plan,
-            user,
-            verdict,
-            remark: remark.to_owned(),
-            node: None,
-        },
-    )
-    .await
+    decide(db, &Decision { plan, user, verdict, remark: remark.to_owned(), node: None }).await
 }
 
 /// Writes a decision on the plan's current node, and what follows from it, in one transaction.
@@ -114,10 +94,9 @@ pub async fn decide(db: &Db, decision: &Decision) -> Result<Decided, ReviewError
     }
     match transact!(decide_once(db, decision)) {
         // The database's own guard, should the plan's lock ever not have kept the second away.
-        Err(ReviewError::Db(DbError::Duplicate(_))) => Err(ReviewError::AlreadyDecided {
-            user: decision.user,
-            plan: decision.plan,
-        }),
+        Err(ReviewError::Db(DbError::Duplicate(_))) => {
+            Err(ReviewError::AlreadyDecided { user: decision.user, plan: decision.plan })
+        }
         other => other,
     }
 }
@@ -167,10 +146,7 @@ async fn lock_facts(tx: &mut Tx, plan: PlanId) -> Result<PlanFacts, ReviewError>
          WHERE id = :plan AND deleted = 0 {for_update}",
         plan = plan.0,
     );
-    let row = tx
-        .row(query)
-        .await?
-        .ok_or(ReviewError::PlanNotFound(plan))?;
+    let row = tx.row(query).await?.ok_or(ReviewError::PlanNotFound(plan))?;
     let status = PlanStatus::stored(&row.text("status")?);
     let submitter = row.maybe_int("submitter")?.map(UserId);
     let nodes = sql!(
@@ -181,12 +157,7 @@ async fn lock_facts(tx: &mut Tx, plan: PlanId) -> Result<PlanFacts, ReviewError>
          WHERE n.plan_id = :plan AND n.deleted = 0 ORDER BY n.sort, n.id",
         plan = plan.0,
     );
-    let mut facts = PlanFacts {
-        plan,
-        status,
-        submitter,
-        nodes: Vec::new(),
-    };
+    let mut facts = PlanFacts { plan, status, submitter, nodes: Vec::new() };
     for row in tx.rows(nodes).await? {
         facts.nodes.push(NodeFacts {
             id: row.int("id")?,

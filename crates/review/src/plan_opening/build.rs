@@ -55,10 +55,8 @@ pub(super) async fn furnish(
     opening: &PlanOpening,
 ) -> Result<(), ReviewError> {
     let configured = configuration::read(&*tx, &opening.type_name).await?;
-    let reviewers: Vec<BTreeSet<UserId>> = configured
-        .iter()
-        .map(|node| reviewers(node, opening))
-        .collect();
+    let reviewers: Vec<BTreeSet<UserId>> =
+        configured.iter().map(|node| reviewers(node, opening)).collect();
     if let Some(at) = understaffed(&reviewers) {
         return Err(nobody_left(&configured[at], &reviewers[at], opening));
     }
@@ -74,15 +72,8 @@ pub(super) async fn furnish(
         sort += 1;
     }
     insert_link(tx, plan, previous, None, sort).await?;
-    let status = sql!(
-        "SELECT status FROM review_business_plan WHERE id = :plan",
-        plan = plan.0
-    );
-    let status = tx
-        .row(status)
-        .await?
-        .ok_or(ReviewError::PlanNotFound(plan))?
-        .text("status")?;
+    let status = sql!("SELECT status FROM review_business_plan WHERE id = :plan", plan = plan.0);
+    let status = tx.row(status).await?.ok_or(ReviewError::PlanNotFound(plan))?.text("status")?;
     if PlanStatus::stored(&status) == PlanStatus::Doing {
         give_first_turn(tx, plan).await?;
     }
@@ -92,12 +83,7 @@ pub(super) async fn furnish(
 /// Those the request names for the node and those the configuration names, never the submitter.
 fn reviewers(node: &ConfiguredNode, opening: &PlanOpening) -> BTreeSet<UserId> {
     let mut users = opening.reviewers_of(&node.code);
-    users.extend(
-        node.users
-            .iter()
-            .copied()
-            .filter(|user| *user != opening.submitter),
-    );
+    users.extend(node.users.iter().copied().filter(|user| *user != opening.submitter));
     users
 }
 
@@ -108,10 +94,7 @@ fn nobody_left(
 ) -> ReviewError {
     let submitter = opening.submitter;
     ReviewError::NobodyLeft(if reviewers.is_empty() {
-        format!(
-            "node {} has no reviewer other than the submitter, user {submitter}",
-            node.code
-        )
+        format!("node {} has no reviewer other than the submitter, user {submitter}", node.code)
     } else {
         let users: Vec<String> = reviewers.iter().map(UserId::to_string).collect();
         format!(
@@ -222,16 +205,9 @@ async fn give_first_turn(tx: &mut Tx, plan: PlanId) -> Result<(), ReviewError> {
         plan = plan.0,
     );
     let first = tx.row(first).await?;
-    let first = first
-        .map(|row| row.maybe_int("to_node_id"))
-        .transpose()?
-        .flatten();
+    let first = first.map(|row| row.maybe_int("to_node_id")).transpose()?.flatten();
     let node = first.ok_or(ReviewError::PlanNotFound(plan))?;
-    if give_turn(tx, node).await? {
-        Ok(())
-    } else {
-        Err(ReviewError::Contended)
-    }
+    if give_turn(tx, node).await? { Ok(()) } else { Err(ReviewError::Contended) }
 }
 
 /// WAITING → DOING, only if it still is WAITING; its reviewers see it in their inbox. Answers
@@ -278,7 +254,6 @@ pub(super) async fn set_submitter(
          WHERE node_id IN :nodes",
     );
     let reviewers = reviewers.bind("submitter", submitter.0).bind("now", now);
-    tx.execute(reviewers.bind_list("nodes", nodes_of(tx, plan).await?))
-        .await?;
+    tx.execute(reviewers.bind_list("nodes", nodes_of(tx, plan).await?)).await?;
     Ok(())
 }

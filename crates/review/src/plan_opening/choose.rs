@@ -58,27 +58,17 @@ mod tests {
     use PlanStatus::{Doing, NoStart};
 
     fn edition(round: i64, data: i64) -> Edition {
-        Edition {
-            round: SubmitRound(round),
-            data: DataVersion(data),
-        }
+        Edition { round: SubmitRound(round), data: DataVersion(data) }
     }
 
     fn plan(id: i64, status: PlanStatus, at: Option<(i64, i64)>, is_untouched: bool) -> ActivePlan {
         let edition = at.map(|(round, data)| edition(round, data));
-        ActivePlan {
-            plan: PlanId(id),
-            status,
-            edition,
-            is_untouched,
-        }
+        ActivePlan { plan: PlanId(id), status, edition, is_untouched }
     }
 
     #[test]
     fn the_same_round_goes_on_an_older_one_is_replaced_and_a_newer_one_refuses() {
-        let refused = |round, data| Choice::Refuse {
-            newest: edition(round, data),
-        };
+        let refused = |round, data| Choice::Refuse { newest: edition(round, data) };
         let asked = edition(2, 5);
         // (newest edition of any status, active plans newest first, the choice)
         let table = [
@@ -86,57 +76,22 @@ mod tests {
             (Some(edition(1, 1)), vec![], Choice::Build),
             (Some(edition(2, 5)), vec![], Choice::Build),
             (Some(edition(3, 6)), vec![], refused(3, 6)),
-            (
-                Some(edition(2, 6)),
-                vec![plan(1, Doing, Some((2, 6)), true)],
-                refused(2, 6),
-            ),
-            (
-                Some(asked),
-                vec![plan(1, NoStart, Some((2, 5)), true)],
-                Choice::Start(PlanId(1)),
-            ),
-            (
-                Some(asked),
-                vec![plan(1, Doing, Some((2, 5)), false)],
-                Choice::Reuse(PlanId(1)),
-            ),
-            (
-                Some(edition(1, 4)),
-                vec![plan(1, Doing, Some((1, 4)), true)],
-                Choice::Build,
-            ),
-            (
-                Some(edition(2, 4)),
-                vec![plan(1, Doing, Some((2, 4)), true)],
-                Choice::Build,
-            ),
-            (
-                None,
-                vec![plan(1, NoStart, None, true)],
-                Choice::Start(PlanId(1)),
-            ),
-            (
-                None,
-                vec![plan(1, Doing, None, true)],
-                Choice::Reuse(PlanId(1)),
-            ),
+            (Some(edition(2, 6)), vec![plan(1, Doing, Some((2, 6)), true)], refused(2, 6)),
+            (Some(asked), vec![plan(1, NoStart, Some((2, 5)), true)], Choice::Start(PlanId(1))),
+            (Some(asked), vec![plan(1, Doing, Some((2, 5)), false)], Choice::Reuse(PlanId(1))),
+            (Some(edition(1, 4)), vec![plan(1, Doing, Some((1, 4)), true)], Choice::Build),
+            (Some(edition(2, 4)), vec![plan(1, Doing, Some((2, 4)), true)], Choice::Build),
+            (None, vec![plan(1, NoStart, None, true)], Choice::Start(PlanId(1))),
+            (None, vec![plan(1, Doing, None, true)], Choice::Reuse(PlanId(1))),
             (None, vec![plan(1, Doing, None, false)], Choice::Build),
             (
                 Some(asked),
-                vec![
-                    plan(9, Doing, Some((1, 4)), true),
-                    plan(8, Doing, Some((2, 5)), true),
-                ],
+                vec![plan(9, Doing, Some((1, 4)), true), plan(8, Doing, Some((2, 5)), true)],
                 Choice::Reuse(PlanId(8)),
             ),
         ];
         for (newest, active, expected) in table {
-            assert_eq!(
-                choose(asked, newest, &active),
-                expected,
-                "{newest:?} {active:?}"
-            );
+            assert_eq!(choose(asked, newest, &active), expected, "{newest:?} {active:?}");
         }
     }
 }

@@ -80,11 +80,7 @@ async fn open_once(db: &Db, opening: &PlanOpening) -> Result<Opened, ReviewError
         Some(plan) => plan,
         None => build::insert_plan(&mut tx, opening).await?,
     };
-    if kept.is_some()
-        && active
-            .iter()
-            .any(|old| old.plan == plan && old.edition.is_none())
-    {
+    if kept.is_some() && active.iter().any(|old| old.plan == plan && old.edition.is_none()) {
         adopt(&mut tx, plan, opening).await?;
     }
     if !build::has_nodes(&tx, plan).await? {

@@ -43,10 +43,7 @@ impl PlanOpening {
     }
 
     pub(super) fn edition(&self) -> Edition {
-        Edition {
-            round: self.round,
-            data: self.data_version,
-        }
+        Edition { round: self.round, data: self.data_version }
     }
 
     pub(super) fn stale(&self, newest: Edition) -> ReviewError {
@@ -65,11 +62,7 @@ impl PlanOpening {
             OPERATION_MANAGER_B => &self.managers_b,
             _ => &[],
         };
-        named
-            .iter()
-            .copied()
-            .filter(|user| *user != self.submitter)
-            .collect()
+        named.iter().copied().filter(|user| *user != self.submitter).collect()
     }
 
     /// Before anything is written: a database answers a width or a NUL with an error of its own.
@@ -111,10 +104,7 @@ fn validate_managers(field: &'static str, users: &[UserId]) -> Result<(), Review
         return Err(ReviewError::invalid(field, why));
     }
     if users.iter().any(|user| user.0 <= 0) {
-        return Err(ReviewError::invalid(
-            field,
-            "every user id must be positive",
-        ));
+        return Err(ReviewError::invalid(field, "every user id must be positive"));
     }
     Ok(())
 }

@@ -21,15 +21,8 @@ async fn the_shipped_configuration_is_installed_once_by_however_many_processes(t
     migrate(&db, MIGRATIONS).await.unwrap();
     let mut racers = Vec::new();
     for _ in 0..4 {
-        let db = test
-            .open(Settings {
-                max_connections: 1,
-                ..Settings::default()
-            })
-            .await;
-        racers.push(tokio::spawn(
-            async move { install_default(&db).await.unwrap() },
-        ));
+        let db = test.open(Settings { max_connections: 1, ..Settings::default() }).await;
+        racers.push(tokio::spawn(async move { install_default(&db).await.unwrap() }));
     }
     let mut installed = 0;
     for racer in racers {
@@ -45,10 +38,7 @@ async fn the_shipped_configuration_is_installed_once_by_however_many_processes(t
          OPERATION_MANAGER_B>DONE"
     );
     let nodes = "SELECT node_code FROM review_config_node ORDER BY sort";
-    assert_eq!(
-        column(&db, nodes).await,
-        "OPERATION_MANAGER_A OPERATION_MANAGER_B"
-    );
+    assert_eq!(column(&db, nodes).await, "OPERATION_MANAGER_A OPERATION_MANAGER_B");
 }
 
 async fn a_changed_configuration_is_left_alone_and_used(test: TestDb) {
@@ -70,10 +60,7 @@ async fn a_changed_configuration_is_left_alone_and_used(test: TestDb) {
     let first = approve(&db, plan, UserId(31), "").await.unwrap();
     assert_eq!(first.node_code, "TREASURER");
     assert_eq!(first.next_node_code.as_deref(), Some("OPERATION_MANAGER_B"));
-    assert_eq!(
-        approve(&db, plan, B, "").await.unwrap().status,
-        PlanStatus::Passed
-    );
+    assert_eq!(approve(&db, plan, B, "").await.unwrap().status, PlanStatus::Passed);
 }
 
 async fn rows_made_by_hand_with_the_contract_columns_only_are_valid(test: TestDb) {
@@ -101,8 +88,5 @@ async fn rows_made_by_hand_with_the_contract_columns_only_are_valid(test: TestDb
         assert_eq!(by_hand(&db, statement).await.unwrap(), 1, "{statement}");
     }
     let again = by_hand(&db, statements[4]).await.unwrap_err();
-    assert!(
-        matches!(again, counterfoil_db::Error::Duplicate(_)),
-        "{again:?}"
-    );
+    assert!(matches!(again, counterfoil_db::Error::Duplicate(_)), "{again:?}");
 }

@@ -19,16 +19,11 @@ impl TestDb {
         let (variable, default) = match dialect {
             Dialect::Sqlite => {
                 let url = format!("sqlite:{}", folder.path().join("test.db").display());
-                return TestDb {
-                    url,
-                    admin: None,
-                    _folder: folder,
-                };
+                return TestDb { url, admin: None, _folder: folder };
             }
-            Dialect::Postgres => (
-                "COUNTERFOIL_TEST_POSTGRES",
-                "postgres://postgres@127.0.0.1:5432",
-            ),
+            Dialect::Postgres => {
+                ("COUNTERFOIL_TEST_POSTGRES", "postgres://postgres@127.0.0.1:5432")
+            }
             Dialect::MariaDb => ("COUNTERFOIL_TEST_MARIADB", "mysql://root@127.0.0.1:3306"),
         };
         let server = std::env::var(variable).unwrap_or_else(|_| default.to_owned());
@@ -39,11 +34,7 @@ impl TestDb {
         };
         run_alone(&admin, format!("CREATE DATABASE {name}")).await;
         let url = format!("{server}/{name}");
-        TestDb {
-            url,
-            admin: Some((admin, name)),
-            _folder: folder,
-        }
+        TestDb { url, admin: Some((admin, name)), _folder: folder }
     }
 
     /// Opens it as one more process would.
@@ -59,15 +50,9 @@ impl Drop for TestDb {
         };
         // Drop cannot wait; a thread of its own can.
         let dropping = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.unwrap().block_on(async {
-                let force = if admin.starts_with("postgres") {
-                    " WITH (FORCE)"
-                } else {
-                    ""
-                };
+                let force = if admin.starts_with("postgres") { " WITH (FORCE)" } else { "" };
                 run_alone(&admin, format!("DROP DATABASE {name}{force}")).await;
             });
         });
@@ -76,19 +61,14 @@ impl Drop for TestDb {
 }
 
 fn unique_name() -> String {
-    let since = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap();
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let made = MADE.fetch_add(1, Ordering::Relaxed);
     format!("cf_{}_{}_{made}", std::process::id(), since.subsec_nanos())
 }
 
 /// Outside any transaction: PostgreSQL makes databases nowhere else.
 async fn run_alone(admin: &str, statement: String) {
-    let settings = Settings {
-        max_connections: 1,
-        ..Settings::default()
-    };
+    let settings = Settings { max_connections: 1, ..Settings::default() };
     let db = Db::connect(admin, settings).await.unwrap();
     db.rows(Query::built(statement)).await.unwrap();
     db.close().await;

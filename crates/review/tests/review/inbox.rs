@@ -16,10 +16,7 @@ everywhere! {
 }
 
 fn order(id: i64) -> PlanOpening {
-    PlanOpening {
-        from_id: OrderId(id),
-        ..opening(1)
-    }
+    PlanOpening { from_id: OrderId(id), ..opening(1) }
 }
 
 async fn an_inbox_shows_what_has_the_turn_and_nothing_else(test: TestDb) {
@@ -32,10 +29,7 @@ async fn an_inbox_shows_what_has_the_turn_and_nothing_else(test: TestDb) {
     assert_eq!(waiting(A).await, [1, 2]);
     assert_eq!(waiting(B).await, [0; 0]);
     let item = of_user(&db, A, None, 10).await.unwrap().items.remove(0);
-    assert_eq!(
-        (item.plan, item.node_code.as_str()),
-        (plans[0], "OPERATION_MANAGER_A")
-    );
+    assert_eq!((item.plan, item.node_code.as_str()), (plans[0], "OPERATION_MANAGER_A"));
     assert_eq!(reviewers_of(&db, item.node).await.unwrap(), [A, A_TOO]);
     approve(&db, plans[0], A, "").await.unwrap();
     assert_eq!(waiting(A).await, [2]);

@@ -71,11 +71,6 @@ async fn column(db: &Db, query: &str) -> String {
 /// No rule of the review centre is broken.
 async fn assert_rules_hold(db: &Db) {
     for rule in rules::RULES {
-        assert_eq!(
-            counterfoil_task::check(db, rule).await.unwrap(),
-            None,
-            "{}",
-            rule.name
-        );
+        assert_eq!(counterfoil_task::check(db, rule).await.unwrap(), None, "{}", rule.name);
     }
 }

@@ -60,15 +60,8 @@ async fn the_same_round_gets_the_same_plan_however_often_it_asks(test: TestDb) {
     let again = open(&db, &opening(1)).await.unwrap();
     assert_eq!((again.plan, again.how), (plan, How::Reused));
     let nodes = "SELECT status FROM review_business_node ORDER BY sort";
-    assert_eq!(
-        column(&db, nodes).await,
-        "PASSED DOING",
-        "a decision outlives the question"
-    );
-    assert_eq!(
-        column(&db, "SELECT COUNT(*) AS n FROM review_business_plan").await,
-        "1"
-    );
+    assert_eq!(column(&db, nodes).await, "PASSED DOING", "a decision outlives the question");
+    assert_eq!(column(&db, "SELECT COUNT(*) AS n FROM review_business_plan").await, "1");
 }
 
 async fn a_plan_made_by_hand_and_not_begun_is_started_with_nodes_and_key(test: TestDb) {
@@ -115,11 +108,7 @@ async fn a_newer_round_withdraws_the_older_plan_and_builds_its_own(test: TestDb)
     let nodes = "SELECT status FROM review_business_node ORDER BY plan_id, sort";
     assert_eq!(column(&db, nodes).await, "PASSED CLOSED DOING WAITING");
     let late = approve(&db, old, B, "").await.unwrap_err();
-    assert_eq!(
-        late.code(),
-        "review-plan-state",
-        "V1's reviews never decide V2"
-    );
+    assert_eq!(late.code(), "review-plan-state", "V1's reviews never decide V2");
     assert_rules_hold(&db).await;
 }
 
@@ -133,33 +122,18 @@ async fn a_round_below_the_newest_plan_is_refused_and_changes_nothing(test: Test
         }
         let refused = open(&db, &opening(1)).await.unwrap_err();
         assert_eq!(refused.code(), "review-round-stale");
-        let older_data = PlanOpening {
-            data_version: opening(1).data_version,
-            ..opening(2)
-        };
-        assert_eq!(
-            open(&db, &older_data).await.unwrap_err().code(),
-            "review-round-stale"
-        );
-        assert_eq!(
-            column(&db, "SELECT COUNT(*) AS n FROM review_business_plan").await,
-            "1"
-        );
+        let older_data = PlanOpening { data_version: opening(1).data_version, ..opening(2) };
+        assert_eq!(open(&db, &older_data).await.unwrap_err().code(), "review-round-stale");
+        assert_eq!(column(&db, "SELECT COUNT(*) AS n FROM review_business_plan").await, "1");
     }
 }
 
 async fn other_orders_types_and_tenants_have_plans_of_their_own(test: TestDb) {
     let db = review_centre(&test).await;
     let first = opened(&db, &opening(2)).await;
-    let tenant = PlanOpening {
-        epctenantid: "t1".into(),
-        ..opening(1)
-    };
+    let tenant = PlanOpening { epctenantid: "t1".into(), ..opening(1) };
     let second = opened(&db, &tenant).await;
-    let order = PlanOpening {
-        from_id: counterfoil_protocol::OrderId(101),
-        ..opening(1)
-    };
+    let order = PlanOpening { from_id: counterfoil_protocol::OrderId(101), ..opening(1) };
     let third = opened(&db, &order).await;
     assert!(first != second && second != third);
     let plans = "SELECT status FROM review_business_plan ORDER BY id";
@@ -177,12 +151,7 @@ async fn race(
     let start = Arc::new(tokio::sync::Barrier::new(openings.len()));
     let mut racers = Vec::new();
     for opening in openings {
-        let db = test
-            .open(Settings {
-                max_connections: 1,
-                ..Settings::default()
-            })
-            .await;
+        let db = test.open(Settings { max_connections: 1, ..Settings::default() }).await;
         let start = Arc::clone(&start);
         racers.push(tokio::spawn(async move {
             start.wait().await;
@@ -202,27 +171,12 @@ async fn many_concurrent_creations_make_one_plan(test: TestDb) {
     let db = review_centre(&test).await;
     let outcomes = race(&test, vec![opening(1); RACERS]).await;
     let outcomes: Vec<_> = outcomes.into_iter().map(Result::unwrap).collect();
-    assert!(
-        outcomes.iter().all(|(plan, _)| *plan == outcomes[0].0),
-        "{outcomes:?}"
-    );
-    let created = outcomes
-        .iter()
-        .filter(|(_, how)| *how == How::Created)
-        .count();
+    assert!(outcomes.iter().all(|(plan, _)| *plan == outcomes[0].0), "{outcomes:?}");
+    let created = outcomes.iter().filter(|(_, how)| *how == How::Created).count();
     assert_eq!(created, 1, "{outcomes:?}");
-    assert_eq!(
-        column(&db, "SELECT COUNT(*) AS n FROM review_business_plan").await,
-        "1"
-    );
-    assert_eq!(
-        column(&db, "SELECT COUNT(*) AS n FROM review_business_node").await,
-        "2"
-    );
-    assert_eq!(
-        column(&db, "SELECT COUNT(*) AS n FROM review_business_log").await,
-        "1"
-    );
+    assert_eq!(column(&db, "SELECT COUNT(*) AS n FROM review_business_plan").await, "1");
+    assert_eq!(column(&db, "SELECT COUNT(*) AS n FROM review_business_node").await, "2");
+    assert_eq!(column(&db, "SELECT COUNT(*) AS n FROM review_business_log").await, "1");
     assert_rules_hold(&db).await;
 }
 
@@ -231,10 +185,7 @@ async fn many_concurrent_creations_of_a_newer_round_replace_the_older_plan_once(
     opened(&db, &opening(1)).await;
     let outcomes = race(&test, vec![opening(2); RACERS]).await;
     let outcomes: Vec<_> = outcomes.into_iter().map(Result::unwrap).collect();
-    assert!(
-        outcomes.iter().all(|(plan, _)| *plan == outcomes[0].0),
-        "{outcomes:?}"
-    );
+    assert!(outcomes.iter().all(|(plan, _)| *plan == outcomes[0].0), "{outcomes:?}");
     let plans = "SELECT status FROM review_business_plan ORDER BY id";
     assert_eq!(column(&db, plans).await, "WITHDRAWN DOING");
     assert_rules_hold(&db).await;
@@ -242,9 +193,7 @@ async fn many_concurrent_creations_of_a_newer_round_replace_the_older_plan_once(
 
 async fn a_late_old_round_never_replaces_a_newer_one_however_they_race(test: TestDb) {
     let db = review_centre(&test).await;
-    let openings = (0..RACERS)
-        .map(|at| opening(1 + i64::from(at % 2 == 0)))
-        .collect();
+    let openings = (0..RACERS).map(|at| opening(1 + i64::from(at % 2 == 0))).collect();
     for outcome in race(&test, openings).await {
         match outcome {
             Ok(_) => {}
@@ -264,88 +213,31 @@ async fn a_plan_that_nobody_could_decide_is_refused_and_leaves_nothing(test: Tes
         ..opening(1)
     };
     let table = [
-        (
-            staffed(&[], &[B]),
-            "OPERATION_MANAGER_A has no reviewer other than the submitter",
-        ),
-        (
-            staffed(&[A], &[SUBMITTER]),
-            "OPERATION_MANAGER_B has no reviewer other than",
-        ),
-        (
-            staffed(&[A], &[A]),
-            "OPERATION_MANAGER_B has no reviewer of its own: user 11",
-        ),
+        (staffed(&[], &[B]), "OPERATION_MANAGER_A has no reviewer other than the submitter"),
+        (staffed(&[A], &[SUBMITTER]), "OPERATION_MANAGER_B has no reviewer other than"),
+        (staffed(&[A], &[A]), "OPERATION_MANAGER_B has no reviewer of its own: user 11"),
     ];
     for (opening, message) in table {
         let refused = open(&db, &opening).await.unwrap_err();
         assert_eq!(refused.code(), "review-nobody-left");
         assert!(refused.to_string().contains(message), "{refused}");
     }
-    assert_eq!(
-        column(&db, "SELECT COUNT(*) AS n FROM review_business_plan").await,
-        "0"
-    );
-    assert_eq!(
-        column(&db, "SELECT COUNT(*) AS n FROM review_business_node").await,
-        "0"
-    );
+    assert_eq!(column(&db, "SELECT COUNT(*) AS n FROM review_business_plan").await, "0");
+    assert_eq!(column(&db, "SELECT COUNT(*) AS n FROM review_business_node").await, "0");
 }
 
 async fn wrong_input_is_refused_by_field_before_anything_is_written(test: TestDb) {
     let db = review_centre(&test).await;
     let long = "x".repeat(65);
     let table = [
-        (
-            "fromId",
-            PlanOpening {
-                from_id: counterfoil_protocol::OrderId(0),
-                ..opening(1)
-            },
-        ),
-        (
-            "submitter",
-            PlanOpening {
-                submitter: UserId(0),
-                ..opening(1)
-            },
-        ),
+        ("fromId", PlanOpening { from_id: counterfoil_protocol::OrderId(0), ..opening(1) }),
+        ("submitter", PlanOpening { submitter: UserId(0), ..opening(1) }),
         ("submitRound", opening(0)),
-        (
-            "type",
-            PlanOpening {
-                type_name: String::new(),
-                ..opening(1)
-            },
-        ),
-        (
-            "epctenantid",
-            PlanOpening {
-                epctenantid: long.clone(),
-                ..opening(1)
-            },
-        ),
-        (
-            "fromNum",
-            PlanOpening {
-                from_num: long,
-                ..opening(1)
-            },
-        ),
-        (
-            "managersA",
-            PlanOpening {
-                managers_a: vec![UserId(-1)],
-                ..opening(1)
-            },
-        ),
-        (
-            "managersB",
-            PlanOpening {
-                managers_b: vec![B; 201],
-                ..opening(1)
-            },
-        ),
+        ("type", PlanOpening { type_name: String::new(), ..opening(1) }),
+        ("epctenantid", PlanOpening { epctenantid: long.clone(), ..opening(1) }),
+        ("fromNum", PlanOpening { from_num: long, ..opening(1) }),
+        ("managersA", PlanOpening { managers_a: vec![UserId(-1)], ..opening(1) }),
+        ("managersB", PlanOpening { managers_b: vec![B; 201], ..opening(1) }),
     ];
     for (name, opening) in table {
         match open(&db, &opening).await.unwrap_err() {
@@ -353,10 +245,7 @@ async fn wrong_input_is_refused_by_field_before_anything_is_written(test: TestDb
             other => panic!("{name}: {other:?}"),
         }
     }
-    assert_eq!(
-        column(&db, "SELECT COUNT(*) AS n FROM review_business_plan").await,
-        "0"
-    );
+    assert_eq!(column(&db, "SELECT COUNT(*) AS n FROM review_business_plan").await, "0");
 }
 
 async fn a_type_without_configuration_is_refused(test: TestDb) {
@@ -364,8 +253,5 @@ async fn a_type_without_configuration_is_refused(test: TestDb) {
     migrate(&db, MIGRATIONS).await.unwrap();
     let refused = open(&db, &opening(1)).await.unwrap_err();
     assert_eq!(refused.code(), "review-not-configured");
-    assert_eq!(
-        column(&db, "SELECT COUNT(*) AS n FROM review_business_plan").await,
-        "0"
-    );
+    assert_eq!(column(&db, "SELECT COUNT(*) AS n FROM review_business_plan").await, "0");
 }

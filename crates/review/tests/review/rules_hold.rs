@@ -34,11 +34,7 @@ async fn each_rule_names_the_rows_that_break_it(test: TestDb) {
         ),
     ];
     let names: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
-    assert_eq!(
-        names,
-        table.map(|(name, _, _)| name),
-        "every rule is broken here once"
-    );
+    assert_eq!(names, table.map(|(name, _, _)| name), "every rule is broken here once");
     for (rule, (name, breaking, mending)) in RULES.iter().zip(table) {
         by_hand(&db, breaking).await.unwrap();
         let breach = counterfoil_task::check(&db, rule).await.unwrap();
@@ -46,8 +42,5 @@ async fn each_rule_names_the_rows_that_break_it(test: TestDb) {
         by_hand(&db, mending).await.unwrap();
         assert_rules_hold(&db).await;
     }
-    assert_eq!(
-        column(&db, "SELECT COUNT(*) AS n FROM review_business_plan").await,
-        "1"
-    );
+    assert_eq!(column(&db, "SELECT COUNT(*) AS n FROM review_business_plan").await, "1");
 }

@@ -29,10 +29,7 @@ async fn a_withdrawn_plan_takes_no_decision_and_frees_its_key(test: TestDb) {
     let plan = opened(&db, &opening(1)).await;
     assert_eq!(withdraw(&db, &withdrawal(None)).await.unwrap(), [plan]);
     assert_eq!(withdraw(&db, &withdrawal(None)).await.unwrap(), []);
-    assert_eq!(
-        approve(&db, plan, A, "").await.unwrap_err().code(),
-        "review-plan-state"
-    );
+    assert_eq!(approve(&db, plan, A, "").await.unwrap_err().code(), "review-plan-state");
     let row = "SELECT CONCAT(status, '|', COALESCE(active_key, '-'), '|', finish_remark) AS line
                FROM review_business_plan";
     assert_eq!(column(&db, row).await, "WITHDRAWN|-|ORDER_CANCELLED");
@@ -46,10 +43,7 @@ async fn a_plan_that_was_decided_is_not_withdrawn(test: TestDb) {
     approve(&db, plan, A, "").await.unwrap();
     approve(&db, plan, B, "").await.unwrap();
     assert_eq!(withdraw(&db, &withdrawal(None)).await.unwrap(), []);
-    assert_eq!(
-        column(&db, "SELECT status FROM review_business_plan").await,
-        "PASSED"
-    );
+    assert_eq!(column(&db, "SELECT status FROM review_business_plan").await, "PASSED");
 }
 
 async fn a_withdrawal_through_an_older_round_leaves_the_newer_plan_alone(test: TestDb) {

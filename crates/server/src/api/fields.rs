@@ -18,11 +18,7 @@ impl Fields {
     pub(super) fn of_json(body: &[u8]) -> Result<Fields, Problem> {
         let malformed = |why: String| Problem::of_request(RequestFault::Malformed(why));
         match serde_json::from_slice(body) {
-            Ok(Value::Object(left)) => Ok(Fields {
-                left,
-                faults: Vec::new(),
-                is_query: false,
-            }),
+            Ok(Value::Object(left)) => Ok(Fields { left, faults: Vec::new(), is_query: false }),
             Ok(_) => Err(malformed("it is another JSON value".into())),
             Err(error) => Err(malformed(error.to_string())),
         }
@@ -30,17 +26,9 @@ impl Fields {
 
     /// The parameters of a query string; all of them are texts.
     pub(super) fn of_query(pairs: Vec<(String, String)>) -> Fields {
-        let mut fields = Fields {
-            left: Map::new(),
-            faults: Vec::new(),
-            is_query: true,
-        };
+        let mut fields = Fields { left: Map::new(), faults: Vec::new(), is_query: true };
         for (name, value) in pairs {
-            if fields
-                .left
-                .insert(name.clone(), Value::String(value))
-                .is_some()
-            {
+            if fields.left.insert(name.clone(), Value::String(value)).is_some() {
                 fields.fault(&name, "is given twice");
             }
         }
@@ -111,21 +99,14 @@ impl Fields {
         if let Some((_, value)) = words.iter().find(|(known, _)| Some(*known) == word) {
             return *value;
         }
-        let known = words
-            .iter()
-            .map(|(word, _)| *word)
-            .collect::<Vec<_>>()
-            .join(" or ");
+        let known = words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(" or ");
         self.fault(name, &format!("must be {known}"));
         words[0].1
     }
 
     /// Notes a fault that only the caller can see.
     pub(super) fn fault(&mut self, name: &str, detail: &str) {
-        self.faults.push(FieldFault {
-            field: name.to_owned(),
-            detail: detail.to_owned(),
-        });
+        self.faults.push(FieldFault { field: name.to_owned(), detail: detail.to_owned() });
     }
 
     /// Nothing is wrong and nothing is left, or all that is.
@@ -134,11 +115,7 @@ impl Fields {
         for name in unknown {
             self.fault(&name, "is unknown");
         }
-        if self.faults.is_empty() {
-            Ok(())
-        } else {
-            Err(Problem::of_fields(self.faults))
-        }
+        if self.faults.is_empty() { Ok(()) } else { Err(Problem::of_fields(self.faults)) }
     }
 
     fn positive(&mut self, name: &str, value: &Value) -> i64 {

@@ -12,9 +12,6 @@ use counterfoil_db::Db;
 pub async fn ready(db: Db) -> (StatusCode, &'static str) {
     match db.now().await {
         Ok(_) => (StatusCode::OK, "ready\n"),
-        Err(_) => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the database does not answer\n",
-        ),
+        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the database does not answer\n"),
     }
 }

@@ -52,15 +52,10 @@ impl Problem {
 
     /// Fields that are missing, unknown or wrong: all of them, by name.
     pub fn of_fields(errors: Vec<FieldFault>) -> Problem {
-        let detail = errors
-            .iter()
-            .map(|fault| format!("{}: {}", fault.field, fault.detail));
+        let detail = errors.iter().map(|fault| format!("{}: {}", fault.field, fault.detail));
         let detail = detail.collect::<Vec<_>>().join("; ");
         let fault = RequestFault::Fields;
-        Problem {
-            errors,
-            ..Problem::new(fault.status(), fault.code(), detail)
-        }
+        Problem { errors, ..Problem::new(fault.status(), fault.code(), detail) }
     }
 }
 

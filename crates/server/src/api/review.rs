@@ -27,22 +27,10 @@ type Body = Result<Bytes, BytesRejection>;
 /// The review centre's routes. Who calls is not looked at here: authentication stands before.
 pub fn review_router(db: Db) -> Router {
     Router::new()
-        .route(
-            "/reviewBusinessPlan/initInfo",
-            post(init_info).fallback(other_method),
-        )
-        .route(
-            "/reviewBusinessPlan/withdraw",
-            post(withdraw_plans).fallback(other_method),
-        )
-        .route(
-            "/reviewBusinessPlan/inbox",
-            get(read_inbox).fallback(other_method),
-        )
-        .route(
-            "/reviewBusinessPlan/{planId}/decisions",
-            post(add_decision).fallback(other_method),
-        )
+        .route("/reviewBusinessPlan/initInfo", post(init_info).fallback(other_method))
+        .route("/reviewBusinessPlan/withdraw", post(withdraw_plans).fallback(other_method))
+        .route("/reviewBusinessPlan/inbox", get(read_inbox).fallback(other_method))
+        .route("/reviewBusinessPlan/{planId}/decisions", post(add_decision).fallback(other_method))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(db)
 }
@@ -81,11 +69,7 @@ async fn init_info(State(db): State<Db>, body: Body) -> Result<Response, Problem
         How::Reused => (StatusCode::OK, "REUSED"),
     };
     let plan_status = PlanStatus::Doing.as_str();
-    let answer = OpenedAnswer {
-        plan_id: opened.plan.0,
-        status: plan_status,
-        outcome,
-    };
+    let answer = OpenedAnswer { plan_id: opened.plan.0, status: plan_status, outcome };
     Ok((status, Json(answer)).into_response())
 }
 
@@ -109,9 +93,7 @@ async fn withdraw_plans(
     };
     fields.finish()?;
     let plans = withdraw(&db, &withdrawal).await.map_err(problem)?;
-    Ok(Json(WithdrawnAnswer {
-        plan_ids: plans.into_iter().map(|plan| plan.0).collect(),
-    }))
+    Ok(Json(WithdrawnAnswer { plan_ids: plans.into_iter().map(|plan| plan.0).collect() }))
 }
 
 #[derive(Serialize)]
@@ -139,13 +121,7 @@ async fn add_decision(
     let remark = fields.maybe_text("remark").unwrap_or_default();
     let node = fields.maybe_id("nodeId");
     fields.finish()?;
-    let decision = Decision {
-        plan: PlanId(plan),
-        user,
-        verdict,
-        remark,
-        node,
-    };
+    let decision = Decision { plan: PlanId(plan), user, verdict, remark, node };
     let decided = decide(&db, &decision).await.map_err(problem)?;
     Ok(Json(DecidedAnswer {
         plan_id: decided.plan.0,
@@ -195,9 +171,7 @@ impl From<Item> for InboxItem {
             submitter: item.submitter.map(|user| user.0),
             submit_round: item.round.map(|round| round.0),
             data_version: item.data_version.map(|version| version.0),
-            since: item
-                .since
-                .to_rfc3339_opts(chrono::SecondsFormat::Micros, true),
+            since: item.since.to_rfc3339_opts(chrono::SecondsFormat::Micros, true),
         }
     }
 }
@@ -209,9 +183,9 @@ async fn read_inbox(
     let Query(pairs) = query.map_err(|_| Problem::of_request(RequestFault::Query))?;
     let mut fields = Fields::of_query(pairs);
     let user = UserId(fields.id("userId"));
-    let limit = fields.maybe_id("limit").map_or(DEFAULT_PAGE, |limit| {
-        u32::try_from(limit).unwrap_or(MAX_PAGE)
-    });
+    let limit = fields
+        .maybe_id("limit")
+        .map_or(DEFAULT_PAGE, |limit| u32::try_from(limit).unwrap_or(MAX_PAGE));
     let after = fields.maybe_text("cursor").and_then(|cursor| {
         let place = place_of(&cursor);
         if place.is_none() {
@@ -220,9 +194,7 @@ async fn read_inbox(
         place
     });
     fields.finish()?;
-    let page = inbox::of_user(&db, user, after, limit)
-        .await
-        .map_err(problem)?;
+    let page = inbox::of_user(&db, user, after, limit).await.map_err(problem)?;
     Ok(Json(InboxAnswer {
         items: page.items.into_iter().map(InboxItem::from).collect(),
         next_cursor: page.next.map(cursor_of),
@@ -235,9 +207,7 @@ fn cursor_of(place: i64) -> String {
 }
 
 fn place_of(cursor: &str) -> Option<i64> {
-    i64::from_str_radix(cursor.strip_prefix('p')?, 16)
-        .ok()
-        .filter(|place| *place > 0)
+    i64::from_str_radix(cursor.strip_prefix('p')?, 16).ok().filter(|place| *place > 0)
 }
 
 fn object(body: Body) -> Result<Fields, Problem> {
@@ -250,10 +220,8 @@ fn object(body: Body) -> Result<Fields, Problem> {
 fn problem(error: ReviewError) -> Problem {
     let status = match &error {
         ReviewError::Invalid { field, why } => {
-            let fault = super::problem::FieldFault {
-                field: (*field).to_owned(),
-                detail: why.clone(),
-            };
+            let fault =
+                super::problem::FieldFault { field: (*field).to_owned(), detail: why.clone() };
             return Problem::of_fields(vec![fault]);
         }
         ReviewError::NotConfigured { .. } | ReviewError::NobodyLeft(_) => {

@@ -49,11 +49,7 @@ async fn measure(config: &Config, scratch: &Scratch, rows: u64) -> Result<Figure
     let began = Instant::now();
     let summary = engine.run_task(LOCK_ACTIVATE.handler, &code).await?;
     let ours = began.elapsed();
-    ensure!(
-        summary.succeeded == 1,
-        "S04 did not succeed: {:?}",
-        summary.errors
-    );
+    ensure!(summary.succeeded == 1, "S04 did not succeed: {:?}", summary.errors);
     for (version, what) in [(first, "the floor"), (second, "S04")] {
         let written = written(db, version).await?;
         ensure!(written == rows, "{what} wrote {written} of {rows} rows");
@@ -65,12 +61,8 @@ async fn measure(config: &Config, scratch: &Scratch, rows: u64) -> Result<Figure
 async fn numbers(db: &Db, rows: u64) -> Result<()> {
     let rows = i64::try_from(rows)?;
     let mut tx = db.begin().await?;
-    tx.execute(sql!(
-        "CREATE TABLE bench_number (n BIGINT NOT NULL PRIMARY KEY)"
-    ))
-    .await?;
-    tx.execute(sql!("INSERT INTO bench_number (n) VALUES (1)"))
-        .await?;
+    tx.execute(sql!("CREATE TABLE bench_number (n BIGINT NOT NULL PRIMARY KEY)")).await?;
+    tx.execute(sql!("INSERT INTO bench_number (n) VALUES (1)")).await?;
     let mut filled = 1;
     while filled < rows {
         let copy = sql!(
@@ -111,10 +103,8 @@ async fn prepare(db: &Db, set: i64, rows: u64) -> Result<VersionId> {
     for text in RECORDS {
         tx.execute(sql!(text, offset = offset)).await?;
     }
-    tx.execute(sql!(LINES, order = order, offset = offset))
-        .await?;
-    tx.execute(sql!(LOCKS, order = order, session = session))
-        .await?;
+    tx.execute(sql!(LINES, order = order, offset = offset)).await?;
+    tx.execute(sql!(LOCKS, order = order, session = session)).await?;
     let seed = Seed {
         kind: &LOCK_ACTIVATE,
         business_key: business_key::lock_activate(version),

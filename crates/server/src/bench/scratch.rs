@@ -23,9 +23,7 @@ impl Scratch {
             let file = format!("{}.{name}", url.trim_start_matches("sqlite:"));
             (file.clone(), format!("sqlite:{file}"))
         } else {
-            let at = url
-                .rfind('/')
-                .context("the database URL has no database name")?;
+            let at = url.rfind('/').context("the database URL has no database name")?;
             execute(url, &format!("CREATE DATABASE {name}")).await?;
             (url.to_owned(), format!("{}/{name}", &url[..at]))
         };
@@ -76,10 +74,7 @@ const TABLES: [&str; 6] = [
 ];
 
 async fn execute(url: &str, statement: &str) -> Result<()> {
-    let settings = Settings {
-        max_connections: 1,
-        ..Settings::default()
-    };
+    let settings = Settings { max_connections: 1, ..Settings::default() };
     let db = Db::connect(url, settings).await?;
     run(&db, statement).await?;
     db.close().await;
@@ -87,7 +82,5 @@ async fn execute(url: &str, statement: &str) -> Result<()> {
 }
 
 async fn run(db: &Db, statement: &str) -> Result<()> {
-    Ok(db
-        .execute_outside_transaction(Query::built(statement.to_owned()))
-        .await?)
+    Ok(db.execute_outside_transaction(Query::built(statement.to_owned())).await?)
 }

@@ -98,16 +98,9 @@ async fn measure(db: &Db, workers: u64, tasks: u64) -> Result<Figures> {
         move |number| plain(db.clone(), base + number)
     })
     .await?;
-    let ours = timed(workers, tasks, move |number| {
-        by_engine(engine.clone(), base + number)
-    })
-    .await?;
-    Ok(Figures {
-        workers,
-        tasks,
-        ours,
-        floor,
-    })
+    let ours =
+        timed(workers, tasks, move |number| by_engine(engine.clone(), base + number)).await?;
+    Ok(Figures { workers, tasks, ours, floor })
 }
 
 async fn timed<F, W>(workers: u64, tasks: u64, work: W) -> Result<Duration>
@@ -148,10 +141,7 @@ async fn by_engine(engine: Arc<Engine>, number: i64) -> Result<()> {
     accept_or_reuse(&mut tx, &seed, &Kicker::none()).await?;
     tx.commit("bench.accept").await?;
     let summary = engine.run_task(KIND.handler, &seed.code()).await?;
-    ensure!(
-        summary.succeeded == 1,
-        "a task did not succeed: {summary:?}"
-    );
+    ensure!(summary.succeeded == 1, "a task did not succeed: {summary:?}");
     Ok(())
 }
 

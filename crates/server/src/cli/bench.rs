@@ -39,19 +39,13 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
 }
 
 fn check_rows(rows: u64) -> Result<()> {
-    anyhow::ensure!(
-        (1..=MAX_ROWS).contains(&rows),
-        "--rows must be from 1 to {MAX_ROWS}"
-    );
+    anyhow::ensure!((1..=MAX_ROWS).contains(&rows), "--rows must be from 1 to {MAX_ROWS}");
     Ok(())
 }
 
 async fn run_tasks(session: &Session, url: &str, rows: u64, workers: &[u64]) -> Result<Output> {
     check_rows(rows)?;
-    anyhow::ensure!(
-        workers.iter().all(|n| (1..=64).contains(n)),
-        "--workers: from 1 to 64 each"
-    );
+    anyhow::ensure!(workers.iter().all(|n| (1..=64).contains(n)), "--workers: from 1 to 64 each");
     let figures = tasks::run(&session.config, url, rows, workers).await?;
     let a_second = |tasks: u64, took: std::time::Duration| {
         u128::from(tasks) * 1_000_000 / took.as_micros().max(1)
@@ -65,18 +59,10 @@ async fn run_tasks(session: &Session, url: &str, rows: u64, workers: &[u64]) -> 
             "workers": f.workers, "tasks": f.tasks, "tasksPerSecond": ours,
             "floorPerSecond": floor, "ratio": ratio,
         }));
-        shown.push(vec![
-            f.workers.to_string(),
-            ours.to_string(),
-            floor.to_string(),
-            ratio,
-        ]);
+        shown.push(vec![f.workers.to_string(), ours.to_string(), floor.to_string(), ratio]);
     }
     let header = ["WORKERS", "TASKS/S", "FLOOR/S", "TIME RATIO"];
-    Ok(Output::new(
-        json!({ "bench": "tasks", "figures": json }),
-        table(&header, &shown),
-    ))
+    Ok(Output::new(json!({ "bench": "tasks", "figures": json }), table(&header, &shown)))
 }
 
 async fn run_activate(session: &Session, url: &str, sizes: &[u64]) -> Result<Output> {
@@ -101,8 +87,5 @@ async fn run_activate(session: &Session, url: &str, sizes: &[u64]) -> Result<Out
         ]);
     }
     let header = ["ROWS", "S04 MS", "FLOOR MS", "RATIO", "PEAK MIB"];
-    Ok(Output::new(
-        json!({ "bench": "activate", "figures": json }),
-        table(&header, &shown),
-    ))
+    Ok(Output::new(json!({ "bench": "activate", "figures": json }), table(&header, &shown)))
 }

@@ -21,20 +21,13 @@ pub(super) async fn run(session: &Session, args: &Args) -> Result<Output> {
     let mut rules = wiring::rules();
     if let Some(name) = &args.rule {
         rules.retain(|rule| rule.name == name);
-        anyhow::ensure!(
-            !rules.is_empty(),
-            "there is no rule {name}; --list names them"
-        );
+        anyhow::ensure!(!rules.is_empty(), "there is no rule {name}; --list names them");
     }
     if args.list {
-        let json: Vec<_> = rules
-            .iter()
-            .map(|rule| json!({ "rule": rule.name, "holds": rule.holds }))
-            .collect();
-        let rows: Vec<Vec<String>> = rules
-            .iter()
-            .map(|rule| vec![rule.name.into(), rule.holds.into()])
-            .collect();
+        let json: Vec<_> =
+            rules.iter().map(|rule| json!({ "rule": rule.name, "holds": rule.holds })).collect();
+        let rows: Vec<Vec<String>> =
+            rules.iter().map(|rule| vec![rule.name.into(), rule.holds.into()]).collect();
         let text = super::output::table(&["RULE", "WHAT MUST HOLD"], &rows);
         return Ok(Output::new(json!({ "rules": json }), text));
     }
@@ -50,11 +43,7 @@ pub(super) async fn run(session: &Session, args: &Args) -> Result<Output> {
             text.push_str(&format!("  {row}\n"));
         }
     }
-    text.push_str(&format!(
-        "{} rules checked, {} broken",
-        rules.len(),
-        broken.len()
-    ));
+    text.push_str(&format!("{} rules checked, {} broken", rules.len(), broken.len()));
     let failed = !broken.is_empty();
     let json = json!({ "checked": rules.len(), "broken": broken });
     Ok(Output::new(json, text).failed(failed))

@@ -29,11 +29,7 @@ pub(super) struct Args {
 const LINES: std::ops::RangeInclusive<u32> = 2000..=200_000;
 
 pub(super) async fn run(session: &Session, args: Args) -> Result<Output> {
-    let Args {
-        lines,
-        folder,
-        serve,
-    } = args;
+    let Args { lines, folder, serve } = args;
     anyhow::ensure!(
         LINES.contains(&lines),
         "--lines must be from {} to {}",
@@ -57,10 +53,7 @@ pub(super) async fn run(session: &Session, args: Args) -> Result<Output> {
     if serve {
         let mut config = session.config.clone();
         config.database.clone_from(&url);
-        let db = Session {
-            config: config.clone(),
-            globals: session.globals.clone(),
-        };
+        let db = Session { config: config.clone(), globals: session.globals.clone() };
         let db = db.open().await?;
         serve::run(&db, &config, &DEFAULT_ROLES.into_iter().collect()).await?;
     }

@@ -28,20 +28,12 @@ pub(super) async fn run(session: &Session) -> Result<Output> {
     match session.open().await {
         Ok(db) => {
             let said = format!("{} answers at {}", db.dialect().name(), db.shown_url());
-            findings.push(Finding {
-                what: "database",
-                good: true,
-                said,
-            });
+            findings.push(Finding { what: "database", good: true, said });
             findings.push(clock(&db).await);
             findings.push(migrations(&db).await);
         }
         Err(error) => {
-            findings.push(Finding {
-                what: "database",
-                good: false,
-                said: format!("{error:#}"),
-            });
+            findings.push(Finding { what: "database", good: false, said: format!("{error:#}") });
         }
     }
     findings.push(review_centre(session).await);
@@ -66,11 +58,7 @@ fn configuration(session: &Session) -> Finding {
         Some(path) => format!("read from {}", path.display()),
         None => "defaults, counterfoil.toml if there is one, environment".to_owned(),
     };
-    Finding {
-        what: "configuration",
-        good: true,
-        said,
-    }
+    Finding { what: "configuration", good: true, said }
 }
 
 async fn clock(db: &Db) -> Finding {
@@ -79,17 +67,9 @@ async fn clock(db: &Db) -> Finding {
             let skew = now - chrono::Utc::now();
             let good = skew.abs() <= MAX_SKEW;
             let said = format!("{} ms from this machine's", skew.num_milliseconds());
-            Finding {
-                what: "clock",
-                good,
-                said,
-            }
+            Finding { what: "clock", good, said }
         }
-        Err(error) => Finding {
-            what: "clock",
-            good: false,
-            said: error.to_string(),
-        },
+        Err(error) => Finding { what: "clock", good: false, said: error.to_string() },
     }
 }
 
@@ -106,11 +86,7 @@ async fn migrations(db: &Db) -> Finding {
     } else {
         format!("{missing:?} are missing; run `counterfoil migrate`")
     };
-    Finding {
-        what: "migrations",
-        good,
-        said,
-    }
+    Finding { what: "migrations", good, said }
 }
 
 async fn review_centre(session: &Session) -> Finding {
@@ -118,39 +94,13 @@ async fn review_centre(session: &Session) -> Finding {
     let url = session.config.review.url.as_str();
     if url.is_empty() {
         let said = "this process's own (set review.url for another)".to_owned();
-        return Finding {
-            what,
-            good: true,
-            said,
-        };
+        return Finding { what, good: true, said };
     }
-    let host = url
-        .split("://")
-        .nth(1)
-        .unwrap_or(url)
-        .split('/')
-        .next()
-        .unwrap_or_default();
-    let host = if host.contains(':') {
-        host.to_owned()
-    } else {
-        format!("{host}:80")
-    };
+    let host = url.split("://").nth(1).unwrap_or(url).split('/').next().unwrap_or_default();
+    let host = if host.contains(':') { host.to_owned() } else { format!("{host}:80") };
     match tokio::time::timeout(MAX_CONNECT, TcpStream::connect(&host)).await {
-        Ok(Ok(_)) => Finding {
-            what,
-            good: true,
-            said: format!("{host} accepts connections"),
-        },
-        Ok(Err(error)) => Finding {
-            what,
-            good: false,
-            said: format!("{host}: {error}"),
-        },
-        Err(_) => Finding {
-            what,
-            good: false,
-            said: format!("{host} does not answer in time"),
-        },
+        Ok(Ok(_)) => Finding { what, good: true, said: format!("{host} accepts connections") },
+        Ok(Err(error)) => Finding { what, good: false, said: format!("{host}: {error}") },
+        Err(_) => Finding { what, good: false, said: format!("{host} does not answer in time") },
     }
 }

@@ -44,9 +44,7 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
         Command::Companies(args) => ("companies", args),
     };
     let sheet = files::open(&args.file)?;
-    let options = ImportOptions {
-        partial: args.partial,
-    };
+    let options = ImportOptions { partial: args.partial };
     let imported = match &command {
         Command::Bills(_) => import_bills(&db, sheet, options).await?,
         Command::Accounts(_) => import_accounts(&db, sheet, options).await?,
@@ -57,13 +55,7 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
 }
 
 fn said(what: &str, imported: &Imported) -> Output {
-    let Imported {
-        created,
-        updated,
-        unchanged,
-        refused,
-        faults,
-    } = imported;
+    let Imported { created, updated, unchanged, refused, faults } = imported;
     let json = json!({
         "created": created, "updated": updated, "unchanged": unchanged, "refused": refused,
         "faults": faults_json(faults),

@@ -41,10 +41,8 @@ async fn list(session: &Session) -> Result<Output> {
             })
         })
         .collect();
-    let rows: Vec<Vec<String>> = engine
-        .kinds()
-        .map(|kind| vec![kind.handler.into(), kind.stage.into()])
-        .collect();
+    let rows: Vec<Vec<String>> =
+        engine.kinds().map(|kind| vec![kind.handler.into(), kind.stage.into()]).collect();
     let text = table(&["HANDLER", "STAGE"], &rows);
     Ok(Output::new(json!({ "handlers": json }), text))
 }
@@ -65,17 +63,11 @@ async fn round(session: &Session, handler: &str, parameter: &str) -> Result<Outp
         }
         Err(RoundError::UnknownHandler(name)) => {
             let message = format!("there is no handler {name}; `counterfoil job list` names them");
-            Err(Failure {
-                code: "unknown-handler",
-                message,
-            }
-            .into())
+            Err(Failure { code: "unknown-handler", message }.into())
         }
-        Err(RoundError::Parameter(error)) => Err(Failure {
-            code: "invalid-parameter",
-            message: error.to_string(),
+        Err(RoundError::Parameter(error)) => {
+            Err(Failure { code: "invalid-parameter", message: error.to_string() }.into())
         }
-        .into()),
     }
 }
 

@@ -148,10 +148,7 @@ impl Session {
 
     /// The acting person.
     pub fn user(&self) -> Result<i64> {
-        let user = self
-            .globals
-            .user
-            .context("--user ID is needed: who is acting?")?;
+        let user = self.globals.user.context("--user ID is needed: who is acting?")?;
         anyhow::ensure!(user > 0, "--user must be positive");
         Ok(user)
     }
@@ -202,14 +199,8 @@ fn logging(globals: &Globals) {
     let default = if globals.quiet { "error" } else { "warn" };
     let filter = tracing_subscriber::EnvFilter::try_from_env("COUNTERFOIL_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
-    let logs = tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_env_filter(filter);
-    if globals.json {
-        logs.json().init()
-    } else {
-        logs.with_target(false).init()
-    }
+    let logs = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter);
+    if globals.json { logs.json().init() } else { logs.with_target(false).init() }
 }
 
 async fn run(cli: Cli) -> Result<Output> {
@@ -217,10 +208,7 @@ async fn run(cli: Cli) -> Result<Output> {
     if let Some(database) = &cli.globals.database {
         config.database.clone_from(database);
     }
-    let session = Session {
-        config,
-        globals: cli.globals,
-    };
+    let session = Session { config, globals: cli.globals };
     match cli.command {
         Command::Migrate => migrate::run(&session).await,
         Command::Demo(args) => demo::run(&session, args).await,

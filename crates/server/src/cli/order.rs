@@ -92,12 +92,7 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
     let db = session.open().await?;
     match command {
         Command::Cancel(_) => unreachable!("answered above"),
-        Command::List {
-            status,
-            creator,
-            before,
-            limit,
-        } => {
+        Command::List { status, creator, before, limit } => {
             let query = OrderQuery {
                 status: status.as_deref().map(status_code).transpose()?,
                 creator: creator.map(UserId),
@@ -113,12 +108,7 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
             let text = text::order(&view);
             Ok(Output::new(view, text))
         }
-        Command::Lines {
-            order,
-            data_version,
-            after,
-            limit,
-        } => {
+        Command::Lines { order, data_version, after, limit } => {
             let named = data_version.as_deref();
             let query = LineQuery {
                 data_version: named.map(|v| number("dataVersion", v)).transpose()?,
@@ -134,12 +124,7 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
             let text = text::timeline(&told);
             Ok(Output::new(told, text))
         }
-        Command::Diff {
-            order,
-            v1,
-            v2,
-            first,
-        } => diff(&db, &order, &v1, &v2, first).await,
+        Command::Diff { order, v1, v2, first } => diff(&db, &order, &v1, &v2, first).await,
         Command::RepairPublish { order, reason } => {
             let user = UserId(session.user()?);
             let order = find(&db, &order).await?;
@@ -161,10 +146,7 @@ async fn diff(db: &Db, order: &str, v1: &str, v2: &str, first: u32) -> Result<Ou
 fn status_code(text: &str) -> Result<i64, PaymentError> {
     order_status_code(text).ok_or_else(|| {
         let names = "DRAFT, UNDER_REVIEW, REVIEW_REJECTED, WAIT_PAY, PAID, NO_NEED_PAY, CANCELLED";
-        PaymentError::invalid(
-            "status",
-            format!("{text} is none of {names}, nor their codes"),
-        )
+        PaymentError::invalid("status", format!("{text} is none of {names}, nor their codes"))
     })
 }
 

@@ -123,29 +123,14 @@ pub(super) fn order(view: &OrderView) -> String {
     let kinds = view.success.all();
     let kinds: Vec<Vec<String>> = kinds
         .iter()
-        .map(|(name, kind)| {
-            vec![
-                (*name).into(),
-                answer(kind.answer).into(),
-                kind.evidence.clone(),
-            ]
-        })
+        .map(|(name, kind)| vec![(*name).into(), answer(kind.answer).into(), kind.evidence.clone()])
         .collect();
     sections(vec![
         verdict,
         head,
         titled(
             "STAGES",
-            &[
-                "",
-                "STAGE",
-                "WHY",
-                "WAITS FOR",
-                "OWNER",
-                "LEASE",
-                "NEXT",
-                "TRIES",
-            ],
+            &["", "STAGE", "WHY", "WAITS FOR", "OWNER", "LEASE", "NEXT", "TRIES"],
             &stages,
         ),
         titled("SIX KINDS OF SUCCESS", &["", "", "EVIDENCE"], &kinds),
@@ -207,16 +192,7 @@ fn versions(view: &OrderView) -> String {
             ]
         })
         .collect();
-    let header = [
-        "DATA",
-        "RECORD",
-        "MODE",
-        "STATUS",
-        "SESSION",
-        "SUBMITTED",
-        "PUBLISHED",
-        "ERROR",
-    ];
+    let header = ["DATA", "RECORD", "MODE", "STATUS", "SESSION", "SUBMITTED", "PUBLISHED", "ERROR"];
     titled("VERSIONS", &header, &rows)
 }
 
@@ -268,10 +244,7 @@ pub(super) fn timeline(told: &Timeline) -> String {
             ]
         })
         .collect();
-    let mut text = table(
-        &["TIME", "KIND", "DATA", "WHAT", "USER", "TASK", "DETAIL"],
-        &rows,
-    );
+    let mut text = table(&["TIME", "KIND", "DATA", "WHAT", "USER", "TASK", "DETAIL"], &rows);
     if told.truncated {
         text.push_str("\nolder entries are not shown");
     }
@@ -293,23 +266,12 @@ pub(super) fn diff(told: &Diff) -> String {
         .collect();
     let (v1, v2) = (told.from_data_version, told.to_data_version);
     let title = format!("ORDER {}, DATA VERSION {v1} TO {v2}", told.payment_order_id);
-    let mut parts = vec![titled(
-        &title,
-        &["KIND", "BILLS", "YUAN BEFORE", "YUAN AFTER"],
-        &counts,
-    )];
+    let mut parts = vec![titled(&title, &["KIND", "BILLS", "YUAN BEFORE", "YUAN AFTER"], &counts)];
     for kind in &told.kinds {
         let rows: Vec<Vec<String>> = kind.first.iter().map(changed).collect();
         let title = format!("{}, {} of {}", kind.kind.name(), rows.len(), kind.bills);
-        let header = [
-            "STATION",
-            "MONTH",
-            "BEFORE",
-            "AFTER",
-            "PAYEE BEFORE",
-            "PAYEE AFTER",
-            "REASON",
-        ];
+        let header =
+            ["STATION", "MONTH", "BEFORE", "AFTER", "PAYEE BEFORE", "PAYEE AFTER", "REASON"];
         parts.push(titled(&title, &header, &rows));
     }
     sections(parts)
@@ -317,9 +279,7 @@ pub(super) fn diff(told: &Diff) -> String {
 
 fn changed(line: &ChangedLine) -> Vec<String> {
     let side = |kind: Option<&'static str>, amount: Option<Money>| {
-        format!("{} {}", kind.unwrap_or_default(), yuan(amount))
-            .trim()
-            .to_owned()
+        format!("{} {}", kind.unwrap_or_default(), yuan(amount)).trim().to_owned()
     };
     vec![
         line.station_id.clone(),
@@ -344,11 +304,7 @@ pub(super) fn bill(view: &BillView) -> String {
     for why in &view.can_be_paid_again.because {
         verdict.push_str(&format!("\n{}: {}", why.reason, why.sentence));
     }
-    let cut = if view.truncated {
-        "older lines, locks or notes are not shown"
-    } else {
-        ""
-    };
+    let cut = if view.truncated { "older lines, locks or notes are not shown" } else { "" };
     sections(vec![
         verdict,
         records(view),
@@ -376,9 +332,7 @@ fn records(view: &BillView) -> String {
             ]
         })
         .collect();
-    let header = [
-        "RECORD", "ID", "STATUS", "YUAN", "PAID", "ORDER", "LINE", "REASON",
-    ];
+    let header = ["RECORD", "ID", "STATUS", "YUAN", "PAID", "ORDER", "LINE", "REASON"];
     titled("RECORDS", &header, &rows)
 }
 
@@ -400,9 +354,7 @@ fn bill_lines(view: &BillView) -> String {
             ]
         })
         .collect();
-    let header = [
-        "BUILT", "ORDER", "DATA", "", "LINE", "TYPE", "STATUS", "YUAN",
-    ];
+    let header = ["BUILT", "ORDER", "DATA", "", "LINE", "TYPE", "STATUS", "YUAN"];
     titled("LINES", &header, &rows)
 }
 
@@ -424,9 +376,7 @@ fn bill_locks(view: &BillView) -> String {
             ]
         })
         .collect();
-    let header = [
-        "LOCK", "STATUS", "ORDER", "DATA", "LINE", "RESERVED", "RELEASED", "REASON",
-    ];
+    let header = ["LOCK", "STATUS", "ORDER", "DATA", "LINE", "RESERVED", "RELEASED", "REASON"];
     titled("LOCKS", &header, &rows)
 }
 

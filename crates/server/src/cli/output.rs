@@ -29,11 +29,7 @@ impl Output {
     /// The same thing said twice.
     pub fn new(json: impl Serialize, text: impl Into<String>) -> Output {
         let json = serde_json::to_value(json).unwrap_or(Value::Null);
-        Output {
-            json,
-            text: text.into(),
-            failed: false,
-        }
+        Output { json, text: text.into(), failed: false }
     }
 
     /// Done, with failures: exit code 1.
@@ -45,11 +41,7 @@ impl Output {
 
     /// Prints it and answers the exit code.
     pub fn print(self, as_json: bool) -> ExitCode {
-        let said = if as_json {
-            self.json.to_string()
-        } else {
-            self.text
-        };
+        let said = if as_json { self.json.to_string() } else { self.text };
         let printed = writeln!(std::io::stdout().lock(), "{}", said.trim_end());
         match (printed, self.failed) {
             (Ok(()), false) => ExitCode::SUCCESS,
@@ -72,10 +64,7 @@ pub fn refuse(as_json: bool, error: &anyhow::Error) -> ExitCode {
     let message = causes.join(": ");
     // stderr may be closed; there is nobody left to tell.
     let _ = writeln!(std::io::stderr().lock(), "counterfoil: {message}");
-    for fault in refused_rows(error)
-        .map(RowFaults::shown)
-        .unwrap_or_default()
-    {
+    for fault in refused_rows(error).map(RowFaults::shown).unwrap_or_default() {
         let _ = writeln!(std::io::stderr().lock(), "  {fault}");
     }
     if as_json {

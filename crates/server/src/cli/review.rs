@@ -49,15 +49,11 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
         }
         Command::Approve(decision) => {
             let user = UserId(session.user()?);
-            Ok(said(
-                &approve(&db, decision.plan, user, &decision.remark).await?,
-            ))
+            Ok(said(&approve(&db, decision.plan, user, &decision.remark).await?))
         }
         Command::Reject(decision) => {
             let user = UserId(session.user()?);
-            Ok(said(
-                &reject(&db, decision.plan, user, &decision.remark).await?,
-            ))
+            Ok(said(&reject(&db, decision.plan, user, &decision.remark).await?))
         }
     }
 }
@@ -74,13 +70,7 @@ fn list(items: &[Item], next: Option<i64>) -> Output {
         .collect();
     let rows: Vec<Vec<String>> = items
         .iter()
-        .map(|item| {
-            vec![
-                item.plan.to_string(),
-                item.node_code.clone(),
-                item.node_name.clone(),
-            ]
-        })
+        .map(|item| vec![item.plan.to_string(), item.node_code.clone(), item.node_name.clone()])
         .collect();
     let text = if rows.is_empty() {
         "nothing waits for a decision".to_owned()

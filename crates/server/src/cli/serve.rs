@@ -28,11 +28,7 @@ pub(super) async fn run(mut session: Session, args: Args) -> Result<Output> {
     if let Some(cron) = args.cron {
         session.config.scheduler.default_cron = cron;
     }
-    let roles = if args.roles.is_empty() {
-        DEFAULT_ROLES.to_vec()
-    } else {
-        args.roles
-    };
+    let roles = if args.roles.is_empty() { DEFAULT_ROLES.to_vec() } else { args.roles };
     let roles = roles.into_iter().collect();
     let clock = clock(&session).await?;
     let db = session.open_with(clock).await?;

@@ -93,25 +93,20 @@ impl Bills {
                 company: self.company,
                 partner: self.partner,
             }),
-            None if self.bills.is_empty() => Err(invalid(
-                "name --month YYYYMM or --bill STATION:MONTH".into(),
-            )),
+            None if self.bills.is_empty() => {
+                Err(invalid("name --month YYYYMM or --bill STATION:MONTH".into()))
+            }
             None => Ok(Selection::Bills(keys(&self.bills)?)),
         }
     }
 }
 
 fn invalid(message: String) -> anyhow::Error {
-    Failure {
-        code: "invalid-input",
-        message,
-    }
-    .into()
+    Failure { code: "invalid-input", message }.into()
 }
 
 fn parse_month(field: &str, text: &str) -> Result<BillMonth> {
-    text.parse()
-        .map_err(|error| invalid(format!("{field} {text} {error}")))
+    text.parse().map_err(|error| invalid(format!("{field} {text} {error}")))
 }
 
 fn keys(bills: &[String]) -> Result<Vec<BillKey>> {
@@ -119,17 +114,12 @@ fn keys(bills: &[String]) -> Result<Vec<BillKey>> {
 }
 
 fn key(text: &str) -> Result<BillKey> {
-    let parts = text
-        .rsplit_once(':')
-        .filter(|(station, _)| !station.is_empty());
+    let parts = text.rsplit_once(':').filter(|(station, _)| !station.is_empty());
     let Some((station, month)) = parts else {
         return Err(invalid(format!("--bill {text}: write STATION:MONTH")));
     };
     let month = parse_month(&format!("--bill {text}:"), month)?;
-    Ok(BillKey {
-        station: station.to_owned(),
-        month,
-    })
+    Ok(BillKey { station: station.to_owned(), month })
 }
 
 pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
@@ -153,10 +143,7 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
         Command::Remove { session, bills } => {
             let removed = remove_bills(&db, editor(session), &bills.selection()?).await?;
             let json = json!({ "sessionId": session, "removed": removed });
-            Ok(Output::new(
-                json,
-                format!("{removed} bills removed from session {session}"),
-            ))
+            Ok(Output::new(json, format!("{removed} bills removed from session {session}")))
         }
         Command::MarkUnqualified { session, bills } => {
             let marked = mark_unqualified(&db, editor(session), &keys(&bills)?).await?;
@@ -182,10 +169,7 @@ async fn create(db: &Db, user: UserId, revise: Option<&str>) -> Result<Output> {
         }
     };
     let json = json!({ "sessionId": session, "mode": mode });
-    Ok(Output::new(
-        json,
-        format!("session {session} opened, mode {mode}"),
-    ))
+    Ok(Output::new(json, format!("session {session} opened, mode {mode}")))
 }
 
 fn said_added(session: SessionId, added: &Added) -> Output {
@@ -209,10 +193,7 @@ fn said_added(session: SessionId, added: &Added) -> Output {
         added.payable, added.unqualified, added.already, added.unselectable_count
     );
     for one in &added.unselectable {
-        text.push_str(&format!(
-            "\n  {} {}: {}",
-            one.bill.station, one.bill.month, one.why
-        ));
+        text.push_str(&format!("\n  {} {}: {}", one.bill.station, one.bill.month, one.why));
     }
     Output::new(json, text).failed(added.unselectable_count > 0)
 }
@@ -230,10 +211,7 @@ fn said_marked(session: SessionId, marked: &Marked) -> Output {
         .collect();
     let mut text = format!("{} lines changed", marked.changed);
     for one in &marked.unmarked {
-        text.push_str(&format!(
-            "\n  {} {}: {}",
-            one.bill.station, one.bill.month, one.why
-        ));
+        text.push_str(&format!("\n  {} {}: {}", one.bill.station, one.bill.month, one.why));
     }
     let failed = !marked.unmarked.is_empty();
     let json = json!({ "sessionId": session, "changed": marked.changed, "unmarked": left });

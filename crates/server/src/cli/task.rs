@@ -64,18 +64,13 @@ pub(super) enum Command {
 pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
     let db = session.open().await?;
     match command {
-        Command::List {
-            status,
-            r#type,
-            before,
-            limit,
-        } => list(&db, status.as_deref(), r#type.as_deref(), before, limit).await,
+        Command::List { status, r#type, before, limit } => {
+            list(&db, status.as_deref(), r#type.as_deref(), before, limit).await
+        }
         Command::Show { task } => show(&db, &task).await,
-        Command::Rerun {
-            task,
-            reason,
-            dry_run,
-        } => rerun(session, &db, &task, &reason, dry_run).await,
+        Command::Rerun { task, reason, dry_run } => {
+            rerun(session, &db, &task, &reason, dry_run).await
+        }
         Command::Cancel { task, reason } => cancel_one(session, &db, &task, &reason).await,
         Command::Trace { task } => trace(&db, &task).await,
     }
@@ -141,35 +136,21 @@ async fn list(
             status_of(row)?.to_string(),
             format!("{}/{}", row.int("retries")?, row.int("most")?),
             due.map_or_else(String::new, |due| due.to_rfc3339()),
-            row.maybe_text("error_message")?
-                .unwrap_or_default()
-                .chars()
-                .take(60)
-                .collect(),
+            row.maybe_text("error_message")?.unwrap_or_default().chars().take(60).collect(),
         ]);
     }
     let header = ["CODE", "KEY", "STATUS", "RETRIES", "NEXT", "ERROR"];
-    let text = if shown.is_empty() {
-        "no task matches".into()
-    } else {
-        table(&header, &shown)
-    };
+    let text = if shown.is_empty() { "no task matches".into() } else { table(&header, &shown) };
     Ok(Output::new(json!({ "tasks": json }), text))
 }
 
 fn parse_status(text: &str) -> Result<TaskStatus> {
     let upper = text.to_uppercase();
-    let found = TaskStatus::ALL
-        .into_iter()
-        .find(|status| status.to_string() == upper);
+    let found = TaskStatus::ALL.into_iter().find(|status| status.to_string() == upper);
     found.ok_or_else(|| {
         let message =
             format!("--status {text}: must be PENDING, RUNNING, SUCCESS, FAILED or CANCELLED");
-        Failure {
-            code: "invalid-input",
-            message,
-        }
-        .into()
+        Failure { code: "invalid-input", message }.into()
     })
 }
 
@@ -181,13 +162,7 @@ async fn find(db: &Db, task: &str) -> Result<Row> {
     ))
     .bind("task", task);
     let message = format!("there is no task with the code or business key {task}");
-    db.row(query).await?.ok_or_else(|| {
-        Failure {
-            code: "task-not-found",
-            message,
-        }
-        .into()
-    })
+    db.row(query).await?.ok_or_else(|| Failure { code: "task-not-found", message }.into())
 }
 
 async fn show(db: &Db, task: &str) -> Result<Output> {
@@ -197,9 +172,7 @@ async fn show(db: &Db, task: &str) -> Result<Output> {
     let mut text = String::new();
     if let Value::Object(fields) = &json {
         for (field, value) in fields {
-            let value = value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned);
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             text.push_str(&format!("{field:<16} {value}\n"));
         }
     }
@@ -226,16 +199,12 @@ async fn trace(db: &Db, task: &str) -> Result<Output> {
             row.instant("create_time")?.to_rfc3339(),
             row.text("action")?,
             row.text("result")?,
-            row.maybe_int("operator_user_id")?
-                .map_or_else(String::new, |id| id.to_string()),
+            row.maybe_int("operator_user_id")?.map_or_else(String::new, |id| id.to_string()),
             detail.unwrap_or_default(),
         ]);
     }
     let text = table(&["TIME", "ACTION", "RESULT", "USER", "DETAIL"], &shown);
-    Ok(Output::new(
-        json!({ "taskCode": code, "trace": json }),
-        text,
-    ))
+    Ok(Output::new(json!({ "taskCode": code, "trace": json }), text))
 }
 
 async fn cancel_one(session: &Session, db: &Db, task: &str, reason: &str) -> Result<Output> {
@@ -249,19 +218,11 @@ async fn cancel_one(session: &Session, db: &Db, task: &str, reason: &str) -> Res
         )),
         CancelOutcome::Refused(status) => {
             let message = format!("{code} is {status}: only PENDING or FAILED can be cancelled");
-            Err(Failure {
-                code: "task-state",
-                message,
-            }
-            .into())
+            Err(Failure { code: "task-state", message }.into())
         }
         CancelOutcome::Unknown => {
             let message = format!("there is no task {code}");
-            Err(Failure {
-                code: "task-not-found",
-                message,
-            }
-            .into())
+            Err(Failure { code: "task-not-found", message }.into())
         }
     }
 }
@@ -282,11 +243,7 @@ async fn rerun(
     let kind = engine.kinds().find(|kind| kind.task_type == task_type);
     let Some(kind) = kind else {
         let message = format!("no handler of this build works on {task_type}");
-        return Err(Failure {
-            code: "unknown-handler",
-            message,
-        }
-        .into());
+        return Err(Failure { code: "unknown-handler", message }.into());
     };
     let plan = counterfoil_task::rerun_plan(db, &code).await?;
     if dry_run || !plan.will_run {

@@ -46,9 +46,7 @@ pub async fn run(config: &Config, folder: &Path, lines: u32, progress: &Progress
     let mut proofs = Vec::new();
     progress.step("import");
     let month = sample::generate(sample::DEFAULT_SEED, lines);
-    month
-        .write_to(&folder.join("sample"))
-        .context("the sample files cannot be written")?;
+    month.write_to(&folder.join("sample")).context("the sample files cannot be written")?;
     proofs.extend(steps::import(&db, &folder.join("sample")).await?);
     progress.step("V1: select, submit, build, publish, lock, audit plan");
     let v1 = steps::first_version(&db, config, progress).await?;
@@ -66,13 +64,7 @@ pub async fn run(config: &Config, folder: &Path, lines: u32, progress: &Progress
     let order_no = prove::order_number(&db, v1.order).await?;
     progress.done();
     let order = v1.order;
-    Ok(Done {
-        seed: sample::DEFAULT_SEED,
-        database,
-        order,
-        order_no,
-        proofs,
-    })
+    Ok(Done { seed: sample::DEFAULT_SEED, database, order, order_no, proofs })
 }
 
 /// Time enough for a killed process's task to be stale and its lease to have expired.
@@ -80,10 +72,7 @@ const STALE: TimeDelta = TimeDelta::minutes(11);
 
 async fn open(database: &Path, clock: Clock) -> Result<Db> {
     let url = format!("sqlite:{}", database.display());
-    let settings = Settings {
-        clock,
-        ..Settings::default()
-    };
+    let settings = Settings { clock, ..Settings::default() };
     let db = Db::connect(&url, settings).await?;
     migrate(&db, &wiring::migrations()).await?;
     Ok(db)

@@ -77,9 +77,5 @@ async fn processed(db: &Db, version: VersionId, phase: &'static str) -> u64 {
         version = version.0,
         phase = phase,
     );
-    db.count(query)
-        .await
-        .ok()
-        .and_then(|n| u64::try_from(n).ok())
-        .unwrap_or(0)
+    db.count(query).await.ok().and_then(|n| u64::try_from(n).ok()).unwrap_or(0)
 }

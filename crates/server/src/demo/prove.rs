@@ -24,11 +24,7 @@ pub struct Proof {
 impl Proof {
     /// A proof with its figures.
     pub fn new(what: &'static str, holds: bool, figures: impl Into<String>) -> Proof {
-        Proof {
-            what,
-            holds,
-            figures: figures.into(),
-        }
+        Proof { what, holds, figures: figures.into() }
     }
 }
 
@@ -66,11 +62,7 @@ pub async fn interrupted(db: &Db, version: &Submission) -> Result<Interrupted> {
          WHERE v.id = :version",
         version = version.version.0,
     );
-    let session = db
-        .row(session)
-        .await?
-        .map(|row| row.text("status"))
-        .transpose()?;
+    let session = db.row(session).await?.map(|row| row.text("status")).transpose()?;
     let task = sql!(
         "SELECT task_status FROM fi_async_task
          WHERE business_key = 'LOCK_ACTIVATE:' || :version",
@@ -111,10 +103,7 @@ pub async fn first_version(db: &Db, v1: &Submission) -> Result<Vec<Proof>> {
             state.payable, state.projected
         ),
     );
-    Ok(vec![
-        locked,
-        audit_plan(db, v1.order, "V1 has its audit plan").await?,
-    ])
+    Ok(vec![locked, audit_plan(db, v1.order, "V1 has its audit plan").await?])
 }
 
 async fn active_locks(db: &Db, order: OrderId) -> Result<i64> {
@@ -155,35 +144,21 @@ pub async fn second_version(db: &Db, plan: &Plan, v2: &Submission) -> Result<Vec
     let a = Proof::new(
         "A kept its locks, D got new ones",
         kept + added == locks && locks == state.payable && state.projected == state.payable,
-        format!(
-            "{kept} kept + {added} new = {locks} ACTIVE locks = {} payable",
-            state.payable
-        ),
+        format!("{kept} kept + {added} new = {locks} ACTIVE locks = {} payable", state.payable),
     );
     let b_free = free(db, &plan.b, "d.unqualified_flag = 0").await?;
     let b = Proof::new(
         "B is free again",
         b_free == plan.b.len(),
-        format!(
-            "{b_free} of {} released, unpaid, without a reference",
-            plan.b.len()
-        ),
+        format!("{b_free} of {} released, unpaid, without a reference", plan.b.len()),
     );
     let c_free = free(db, &plan.c, "d.unqualified_reason = '用户手动选到不合格'").await?;
     let c = Proof::new(
         "C is unqualified and free",
         c_free == plan.c.len(),
-        format!(
-            "{c_free} of {} released, with the reason a partner may see",
-            plan.c.len()
-        ),
+        format!("{c_free} of {} released, with the reason a partner may see", plan.c.len()),
     );
-    Ok(vec![
-        a,
-        b,
-        c,
-        audit_plan(db, v2.order, "V2 has its own audit plan").await?,
-    ])
+    Ok(vec![a, b, c, audit_plan(db, v2.order, "V2 has its own audit plan").await?])
 }
 
 /// Bills a statement.
@@ -212,17 +187,10 @@ pub async fn rules(db: &Db) -> Result<Proof> {
     let rules = wiring::rules();
     let mut broken = Vec::new();
     for rule in &rules {
-        broken.extend(
-            counterfoil_task::check(db, rule)
-                .await?
-                .map(|breach| breach.rule),
-        );
+        broken.extend(counterfoil_task::check(db, rule).await?.map(|breach| breach.rule));
     }
     let figures = match broken.as_slice() {
-        [] => format!(
-            "{} invariant rules read the whole database, none is broken",
-            rules.len()
-        ),
+        [] => format!("{} invariant rules read the whole database, none is broken", rules.len()),
         names => format!("broken: {}", names.join(", ")),
     };
     Ok(Proof::new("all rules hold", broken.is_empty(), figures))
@@ -235,9 +203,5 @@ pub async fn order_number(db: &Db, order: OrderId) -> Result<String> {
         order = order.0,
     );
     let row = db.row(query).await?;
-    Ok(row
-        .map(|row| row.maybe_text("order_no"))
-        .transpose()?
-        .flatten()
-        .unwrap_or_default())
+    Ok(row.map(|row| row.maybe_text("order_no")).transpose()?.flatten().unwrap_or_default())
 }

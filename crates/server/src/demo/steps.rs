@@ -65,27 +65,19 @@ pub async fn import(db: &Db, folder: &Path) -> Result<Vec<Proof>> {
     let bad = Proof::new(
         "bad file refused whole",
         refused > 0 && before == after,
-        format!(
-            "{refused} faults named by line and column, {} rows written",
-            after - before
-        ),
+        format!("{refused} faults named by line and column, {} rows written", after - before),
     );
     Ok(vec![good, bad])
 }
 
 async fn ledger_rows(db: &Db) -> Result<i64> {
-    Ok(db
-        .count(sql!("SELECT COUNT(*) FROM fi_monthly_income_difference"))
-        .await?)
+    Ok(db.count(sql!("SELECT COUNT(*) FROM fi_monthly_income_difference")).await?)
 }
 
 /// V1: all bills of the month but D, through S03, S04 and S05.
 pub async fn first_version(db: &Db, config: &Config, progress: &Progress) -> Result<Submission> {
     let session = open_new(db, PREPARER).await?;
-    let editor = Editor {
-        session,
-        user: PREPARER,
-    };
+    let editor = Editor { session, user: PREPARER };
     add_bills(db, editor, &whole_month()?, &Tolerance::default()).await?;
     let left_out = every(db, session, 3).await?;
     remove_bills(db, editor, &Selection::Bills(left_out)).await?;
@@ -93,49 +85,28 @@ pub async fn first_version(db: &Db, config: &Config, progress: &Progress) -> Res
     let engine = engine(db, config).await?;
     let lines = items(db, session).await?;
     let build = round(&engine.0, SUBMIT_BUILD.handler);
-    succeeded(
-        progress
-            .watch(db, v1.version, "BUILD", lines, build)
-            .await?,
-    )?;
+    succeeded(progress.watch(db, v1.version, "BUILD", lines, build).await?)?;
     let activate = round(&engine.0, LOCK_ACTIVATE.handler);
-    succeeded(
-        progress
-            .watch(db, v1.version, "LOCK_ACTIVATE", lines, activate)
-            .await?,
-    )?;
+    succeeded(progress.watch(db, v1.version, "LOCK_ACTIVATE", lines, activate).await?)?;
     succeeded(round(&engine.0, AUDIT_PLAN_CREATE.handler).await?)?;
     Ok(v1)
 }
 
 fn whole_month() -> Result<Selection> {
     let month: BillMonth = sample::MONTH.parse().context("the sample's month")?;
-    Ok(Selection::Month {
-        month,
-        company: None,
-        partner: None,
-    })
+    Ok(Selection::Month { month, company: None, partner: None })
 }
 
 /// Opens the revision and applies B, C and D.
 pub async fn revise(db: &Db, order: OrderId) -> Result<Plan> {
     let session = open_revise(db, PREPARER, order).await?;
-    let editor = Editor {
-        session,
-        user: PREPARER,
-    };
+    let editor = Editor { session, user: PREPARER };
     let b = every(db, session, 1).await?;
     remove_bills(db, editor, &Selection::Bills(b.clone())).await?;
     let c = every(db, session, 2).await?;
     mark_unqualified(db, editor, &c).await?;
     let d = not_selected(db, session, &b).await?;
-    add_bills(
-        db,
-        editor,
-        &Selection::Bills(d.clone()),
-        &Tolerance::default(),
-    )
-    .await?;
+    add_bills(db, editor, &Selection::Bills(d.clone()), &Tolerance::default()).await?;
     Ok(Plan { session, b, c, d })
 }
 
@@ -150,11 +121,7 @@ pub async fn publish_revision(
     let engine = engine(db, config).await?;
     let lines = items(db, plan.session).await?;
     let build = round(&engine.0, SUBMIT_BUILD.handler);
-    succeeded(
-        progress
-            .watch(db, v2.version, "BUILD", lines, build)
-            .await?,
-    )?;
+    succeeded(progress.watch(db, v2.version, "BUILD", lines, build).await?)?;
     Ok(v2)
 }
 
@@ -196,10 +163,7 @@ async fn round(engine: &Engine, handler: &str) -> Result<Summary> {
 }
 
 fn succeeded(summary: Summary) -> Result<()> {
-    ensure!(
-        summary.succeeded == 1 && summary.failed == 0,
-        "a round failed: {summary:?}"
-    );
+    ensure!(summary.succeeded == 1 && summary.failed == 0, "a round failed: {summary:?}");
     Ok(())
 }
 
@@ -238,10 +202,7 @@ async fn not_selected(db: &Db, session: SessionId, given_up: &[BillKey]) -> Resu
     );
     let rows = db.rows(query).await?;
     let keys: Vec<BillKey> = rows.iter().map(key).collect::<Result<_>>()?;
-    Ok(keys
-        .into_iter()
-        .filter(|key| !given_up.contains(key))
-        .collect())
+    Ok(keys.into_iter().filter(|key| !given_up.contains(key)).collect())
 }
 
 fn key(row: &counterfoil_db::Row) -> Result<BillKey> {

@@ -27,24 +27,13 @@ impl CsvRows {
             .flexible(true)
             .terminator(csv::Terminator::Any(b'\n'))
             .from_reader(source.chain(&b"\n"[..]));
-        CsvRows {
-            reader,
-            record: csv::ByteRecord::new(),
-            header: None,
-            is_over: false,
-            begun: 1,
-        }
+        CsvRows { reader, record: csv::ByteRecord::new(), header: None, is_over: false, begun: 1 }
     }
 
     /// The line on which the record just read starts. The reader's own answer is the line after
     /// the record before, blank lines not counted.
     fn line(&self) -> u32 {
-        let inside = self
-            .record
-            .iter()
-            .flatten()
-            .filter(|byte| **byte == b'\n')
-            .count() as u64;
+        let inside = self.record.iter().flatten().filter(|byte| **byte == b'\n').count() as u64;
         let line = self.reader.position().line().saturating_sub(1 + inside);
         // A quotation mark that is never closed takes in the end of the file too.
         let line = line.max(self.begun);
@@ -54,17 +43,9 @@ impl CsvRows {
     fn row(&mut self) -> Result<SheetRow, Unread> {
         let line = self.line();
         let fault = |column: usize, why: &str| {
-            let name = self
-                .header
-                .as_ref()
-                .and_then(|names| names.get(column))
-                .cloned();
+            let name = self.header.as_ref().and_then(|names| names.get(column)).cloned();
             let column = name.unwrap_or_else(|| format!("column {}", column + 1));
-            Unread::Row(RowFault {
-                line,
-                column,
-                why: why.to_owned(),
-            })
+            Unread::Row(RowFault { line, column, why: why.to_owned() })
         };
         if self.record.len() > MAX_COLUMNS {
             let why = format!("has over {MAX_COLUMNS} cells");
@@ -77,17 +58,12 @@ impl CsvRows {
                 return Err(fault(column, why));
             }
             let Ok(text) = std::str::from_utf8(cell) else {
-                return Err(fault(
-                    column,
-                    "is not UTF-8: save the file as \"CSV UTF-8\"",
-                ));
+                return Err(fault(column, "is not UTF-8: save the file as \"CSV UTF-8\""));
             };
             cells.push(text.trim_end_matches('\r').to_owned());
         }
         if self.header.is_none() && cells.iter().any(|cell| !cell.trim().is_empty()) {
-            let names = cells
-                .iter()
-                .map(|cell| cell.trim_start_matches('\u{feff}').trim());
+            let names = cells.iter().map(|cell| cell.trim_start_matches('\u{feff}').trim());
             self.header = Some(names.map(str::to_owned).collect());
         }
         Ok(SheetRow { line, cells })

@@ -104,10 +104,7 @@ impl Iterator for Sheet {
 /// [`FileError`] when nothing of it can be read.
 pub fn open(path: &Path) -> Result<Sheet, FileError> {
     let name = path.display().to_string();
-    let unreadable = |source| FileError::Unreadable {
-        name: name.clone(),
-        source,
-    };
+    let unreadable = |source| FileError::Unreadable { name: name.clone(), source };
     let file = File::open(path).map_err(unreadable)?;
     let length = file.metadata().map_err(unreadable)?.len();
     read(&name, Box::new(BufReader::new(file)), length)
@@ -126,24 +123,11 @@ trait Source: Read + Seek + Send {}
 impl<T: Read + Seek + Send> Source for T {}
 
 fn read(name: &str, mut source: Box<dyn Source>, length: u64) -> Result<Sheet, FileError> {
-    let unreadable = |source| FileError::Unreadable {
-        name: name.to_owned(),
-        source,
-    };
-    let format = |why: &str| FileError::Format {
-        name: name.to_owned(),
-        why: why.to_owned(),
-    };
-    let too_large = |what, limit| FileError::TooLarge {
-        name: name.to_owned(),
-        what,
-        limit,
-    };
+    let unreadable = |source| FileError::Unreadable { name: name.to_owned(), source };
+    let format = |why: &str| FileError::Format { name: name.to_owned(), why: why.to_owned() };
+    let too_large = |what, limit| FileError::TooLarge { name: name.to_owned(), what, limit };
     let mut magic = Vec::new();
-    (&mut source)
-        .take(4)
-        .read_to_end(&mut magic)
-        .map_err(unreadable)?;
+    (&mut source).take(4).read_to_end(&mut magic).map_err(unreadable)?;
     source.seek(SeekFrom::Start(0)).map_err(unreadable)?;
     match magic.as_slice() {
         b"PK\x03\x04" if length > MAX_XLSX_BYTES => Err(too_large("its bytes", MAX_XLSX_BYTES)),
@@ -157,9 +141,7 @@ fn read(name: &str, mut source: Box<dyn Source>, length: u64) -> Result<Sheet, F
             let rows = xlsx_rows::read(source).map_err(|why| format(&why))?;
             Ok(Sheet(Kind::Xlsx(rows.into_iter())))
         }
-        b"\xd0\xcf\x11\xe0" => Err(format(
-            "is an old or a protected Excel file: save it as XLSX",
-        )),
+        b"\xd0\xcf\x11\xe0" => Err(format("is an old or a protected Excel file: save it as XLSX")),
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
             Err(format("is in UTF-16: save it as \"CSV UTF-8\""))
         }

@@ -16,12 +16,8 @@ pub(super) fn read(source: Box<dyn Source>) -> Result<Vec<Result<SheetRow, Unrea
     let damaged = |error: calamine::XlsxError| format!("is no readable XLSX file: {error}");
     let mut book = Xlsx::new(source).map_err(damaged)?;
     let sheets = book.sheets_metadata();
-    let first = sheets
-        .iter()
-        .find(|sheet| sheet.typ == SheetType::WorkSheet);
-    let name = first
-        .map(|sheet| sheet.name.clone())
-        .ok_or("has no sheet")?;
+    let first = sheets.iter().find(|sheet| sheet.typ == SheetType::WorkSheet);
+    let name = first.map(|sheet| sheet.name.clone()).ok_or("has no sheet")?;
     let mut cells = book.worksheet_cells_reader(&name).map_err(damaged)?;
     let mut rows = Rows::default();
     while let Some(cell) = cells.next_cell().map_err(damaged)? {
@@ -49,10 +45,7 @@ impl Rows {
         let line = row + 1;
         if self.open.as_ref().is_none_or(|open| open.line != line) {
             self.close();
-            self.open = Some(SheetRow {
-                line,
-                cells: Vec::new(),
-            });
+            self.open = Some(SheetRow { line, cells: Vec::new() });
         }
         let text = match text(value) {
             Ok(text) if text.len() > MAX_CELL_BYTES => Err("is too long".to_owned()),
@@ -63,11 +56,7 @@ impl Rows {
         match text {
             Ok(text) => self.put(column, text),
             Err(why) => {
-                let name = self
-                    .header
-                    .as_ref()
-                    .and_then(|names| names.get(column))
-                    .cloned();
+                let name = self.header.as_ref().and_then(|names| names.get(column)).cloned();
                 let column = name.unwrap_or_else(|| format!("column {}", column + 1));
                 self.fault.get_or_insert(RowFault { line, column, why });
             }

@@ -19,10 +19,7 @@ pub(super) fn unpacked(archive: &mut (impl Read + Seek)) -> io::Result<Option<u6
     archive.seek(SeekFrom::Start(length - tail_bytes))?;
     let mut tail = Vec::new();
     archive.read_to_end(&mut tail)?;
-    let Some(end) = tail
-        .windows(END_BYTES)
-        .rposition(|bytes| bytes.starts_with(END))
-    else {
+    let Some(end) = tail.windows(END_BYTES).rposition(|bytes| bytes.starts_with(END)) else {
         return Ok(None);
     };
     let end = &tail[end..end + END_BYTES];
@@ -47,10 +44,7 @@ fn sum(mut directory: &[u8], entries: u16) -> Option<u64> {
             return None;
         }
         unpacked += u64::from(size);
-        let rest: usize = [28, 30, 32]
-            .iter()
-            .map(|at| usize::from(two(directory, *at)))
-            .sum();
+        let rest: usize = [28, 30, 32].iter().map(|at| usize::from(two(directory, *at))).sum();
         directory = directory.get(ENTRY_BYTES + rest..)?;
     }
     Some(unpacked)

@@ -111,14 +111,7 @@ fn companies(random: &mut Random) -> String {
         // The last one has another asset manager: an order over it and others goes offline.
         let manager = ASSET_MANAGERS[usize::from(at + 1 == COMPANIES.len())];
         let id = company_id(at);
-        table.row(&[
-            &id,
-            name,
-            manager,
-            &account_no(random),
-            organisation,
-            "T2026",
-        ]);
+        table.row(&[&id, name, manager, &account_no(random), organisation, "T2026"]);
     }
     table.text()
 }

@@ -43,11 +43,8 @@ mod tests {
         // The reference implementation's first numbers from seed 1234567.
         let mut random = Random::new(1_234_567);
         let first = [random.next(), random.next(), random.next()];
-        let known = [
-            6_457_827_717_110_365_317,
-            3_203_168_211_198_807_973,
-            9_817_491_932_198_370_423,
-        ];
+        let known =
+            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
         assert_eq!(first, known);
     }
 }

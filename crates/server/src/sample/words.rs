@@ -33,9 +33,8 @@ pub(super) const PARTNERS: [(&str, &str); 5] = [
 ];
 
 /// What station ids begin with.
-pub(super) const REGIONS: [&str; 8] = [
-    "LD01", "JN01", "YB01", "WZ01", "LD02", "JN02", "YB02", "WZ02",
-];
+pub(super) const REGIONS: [&str; 8] =
+    ["LD01", "JN01", "YB01", "WZ01", "LD02", "JN02", "YB02", "WZ02"];
 
 /// Banks and their codes.
 pub(super) const BANKS: [(&str, &str); 6] = [

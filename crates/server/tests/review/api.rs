@@ -28,11 +28,7 @@ impl Api {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let house = House::build(test).await;
         let base = working(&house.db).await;
-        Api {
-            base,
-            client: Client::builder().no_proxy().build().unwrap(),
-            _house: house,
-        }
+        Api { base, client: Client::builder().no_proxy().build().unwrap(), _house: house }
     }
 
     async fn post(&self, path: &str, body: &Value) -> (StatusCode, Value) {
@@ -60,10 +56,7 @@ impl Api {
 /// Every error is problem+json whose members agree.
 async fn read(response: Response) -> (StatusCode, Value) {
     let status = response.status();
-    let kind = response.headers()["content-type"]
-        .to_str()
-        .unwrap()
-        .to_owned();
+    let kind = response.headers()["content-type"].to_str().unwrap().to_owned();
     let body: Value = response.json().await.unwrap();
     if status.is_success() {
         assert_eq!(kind, "application/json");
@@ -72,10 +65,7 @@ async fn read(response: Response) -> (StatusCode, Value) {
         assert_eq!(body["status"], status.as_u16());
         let code = body["code"].as_str().unwrap();
         assert_eq!(body["type"], format!("urn:counterfoil:problem:{code}"));
-        assert!(
-            body["title"].is_string() && body["detail"].is_string(),
-            "{body}"
-        );
+        assert!(body["title"].is_string() && body["detail"].is_string(), "{body}");
     }
     (status, body)
 }
@@ -91,31 +81,18 @@ fn plan(order: i64, round: i64) -> Value {
 async fn initinfo_answers_created_then_reused_then_conflict_with_a_lower_round(test: TestDb) {
     let api = Api::new(test).await;
     let (status, created) = api.post("initInfo", &plan(9, 2)).await;
-    assert_eq!(
-        (status, &created["outcome"]),
-        (StatusCode::CREATED, &json!("CREATED"))
-    );
+    assert_eq!((status, &created["outcome"]), (StatusCode::CREATED, &json!("CREATED")));
     let (status, reused) = api.post("initInfo", &plan(9, 2)).await;
-    assert_eq!(
-        (status, &reused["outcome"]),
-        (StatusCode::OK, &json!("REUSED"))
-    );
+    assert_eq!((status, &reused["outcome"]), (StatusCode::OK, &json!("REUSED")));
     assert_eq!(created["planId"], reused["planId"]);
     let (status, refused) = api.post("initInfo", &plan(9, 1)).await;
-    assert_eq!(
-        (status, &refused["code"]),
-        (StatusCode::CONFLICT, &json!("review-round-stale"))
-    );
+    assert_eq!((status, &refused["code"]), (StatusCode::CONFLICT, &json!("review-round-stale")));
 }
 
 fn faults(body: &Value) -> Vec<String> {
     let errors = body["errors"].as_array().unwrap();
     let texts = errors.iter().map(|error| {
-        format!(
-            "{} {}",
-            error["field"].as_str().unwrap(),
-            error["detail"].as_str().unwrap()
-        )
+        format!("{} {}", error["field"].as_str().unwrap(), error["detail"].as_str().unwrap())
     });
     texts.collect()
 }
@@ -152,10 +129,7 @@ async fn every_wrong_field_is_named(test: TestDb) {
     let mut long = plan(9, 1);
     long["fromNum"] = json!("x".repeat(65));
     let (_, body) = api.post("initInfo", &long).await;
-    assert_eq!(
-        faults(&body),
-        ["fromNum must not be longer than 64 characters"]
-    );
+    assert_eq!(faults(&body), ["fromNum must not be longer than 64 characters"]);
     let (_, body) = api
         .post("initInfo", &{
             let mut p = plan(9, 1);
@@ -164,9 +138,7 @@ async fn every_wrong_field_is_named(test: TestDb) {
         })
         .await;
     assert_eq!(faults(&body), ["type must not contain NUL"]);
-    let (_, body) = api
-        .post("x7/decisions", &json!({"decision": "", "remark": 5}))
-        .await;
+    let (_, body) = api.post("x7/decisions", &json!({"decision": "", "remark": 5})).await;
     assert_eq!(
         faults(&body),
         [
@@ -176,9 +148,7 @@ async fn every_wrong_field_is_named(test: TestDb) {
             "remark must be a text",
         ]
     );
-    let (_, body) = api
-        .get("inbox?userId=0&limit=many&cursor=12&page=2&page=3")
-        .await;
+    let (_, body) = api.get("inbox?userId=0&limit=many&cursor=12&page=2&page=3").await;
     assert_eq!(
         faults(&body),
         [
@@ -195,10 +165,7 @@ async fn a_body_that_cannot_be_read_is_a_problem_too(test: TestDb) {
     let api = Api::new(test).await;
     for body in ["", "{", "[]", "7", r#"{"fromId":}"#] {
         let (status, problem) = api.post_raw("initInfo", body.to_owned()).await;
-        assert_eq!(
-            (status, &problem["code"]),
-            (StatusCode::BAD_REQUEST, &json!("malformed-json"))
-        );
+        assert_eq!((status, &problem["code"]), (StatusCode::BAD_REQUEST, &json!("malformed-json")));
     }
     let (status, problem) = api.post_raw("initInfo", " ".repeat(64 * 1024 + 1)).await;
     assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
@@ -214,46 +181,21 @@ async fn reviewers_decide_over_http_and_refusals_have_stable_codes(test: TestDb)
     let decide = async |user: i64, decision: &str| {
         let body = json!({"userId": user, "decision": decision, "remark": "r"});
         let (status, body) = api.post(&format!("{plan}/decisions"), &body).await;
-        let shown = body["code"]
-            .as_str()
-            .or(body["status"].as_str())
-            .unwrap()
-            .to_owned();
+        let shown = body["code"].as_str().or(body["status"].as_str()).unwrap().to_owned();
         (status.as_u16(), shown)
     };
     let expected = |status: u16, shown: &str| (status, shown.to_owned());
-    assert_eq!(
-        decide(7, "APPROVE").await,
-        expected(403, "review-own-order")
-    );
-    assert_eq!(
-        decide(99, "APPROVE").await,
-        expected(403, "review-not-assigned")
-    );
-    assert_eq!(
-        decide(21, "APPROVE").await,
-        expected(409, "review-not-your-turn")
-    );
+    assert_eq!(decide(7, "APPROVE").await, expected(403, "review-own-order"));
+    assert_eq!(decide(99, "APPROVE").await, expected(403, "review-not-assigned"));
+    assert_eq!(decide(21, "APPROVE").await, expected(409, "review-not-your-turn"));
     assert_eq!(decide(11, "APPROVE").await, expected(200, "DOING"));
-    assert_eq!(
-        decide(11, "REJECT").await,
-        expected(409, "review-already-decided")
-    );
-    assert_eq!(
-        decide(12, "APPROVE").await,
-        expected(409, "review-not-your-turn")
-    );
+    assert_eq!(decide(11, "REJECT").await, expected(409, "review-already-decided"));
+    assert_eq!(decide(12, "APPROVE").await, expected(409, "review-not-your-turn"));
     assert_eq!(decide(21, "APPROVE").await, expected(200, "PASSED"));
-    assert_eq!(
-        decide(12, "REJECT").await,
-        expected(409, "review-plan-state")
-    );
+    assert_eq!(decide(12, "REJECT").await, expected(409, "review-plan-state"));
     let nowhere = json!({"userId": 11, "decision": "APPROVE"});
     let (status, body) = api.post("4242/decisions", &nowhere).await;
-    assert_eq!(
-        (status, &body["code"]),
-        (StatusCode::NOT_FOUND, &json!("review-plan-not-found"))
-    );
+    assert_eq!((status, &body["code"]), (StatusCode::NOT_FOUND, &json!("review-plan-not-found")));
 }
 
 async fn the_inbox_is_paged_by_an_opaque_cursor(test: TestDb) {
@@ -263,27 +205,16 @@ async fn the_inbox_is_paged_by_an_opaque_cursor(test: TestDb) {
     }
     let (_, first) = api.get("inbox?userId=11&limit=2").await;
     let cursor = first["nextCursor"].as_str().unwrap();
-    let (_, second) = api
-        .get(&format!("inbox?userId=11&limit=2&cursor={cursor}"))
-        .await;
+    let (_, second) = api.get(&format!("inbox?userId=11&limit=2&cursor={cursor}")).await;
     let orders = |page: &Value| -> Vec<i64> {
         let items = page["items"].as_array().unwrap();
-        items
-            .iter()
-            .map(|item| item["fromId"].as_i64().unwrap())
-            .collect()
+        items.iter().map(|item| item["fromId"].as_i64().unwrap()).collect()
     };
-    assert_eq!(
-        (orders(&first), orders(&second)),
-        (vec![101, 102], vec![103])
-    );
+    assert_eq!((orders(&first), orders(&second)), (vec![101, 102], vec![103]));
     assert!(second["nextCursor"].is_null());
     let item = &first["items"][0];
     assert_eq!(item["nodeCode"], "OPERATION_MANAGER_A");
-    assert_eq!(
-        (&item["fromNum"], &item["submitter"]),
-        (&json!("PO101"), &json!(7))
-    );
+    assert_eq!((&item["fromNum"], &item["submitter"]), (&json!("PO101"), &json!(7)));
     let (_, none) = api.get("inbox?userId=21").await;
     assert_eq!(none["items"], json!([]));
 }
@@ -294,12 +225,6 @@ async fn a_withdrawal_answers_what_it_withdrew(test: TestDb) {
     let body = json!({
         "fromId": 9, "type": "RESIDENT_INCOME_PAYMENT_REVIEW", "reason": "ORDER_CANCELLED",
     });
-    assert_eq!(
-        api.post("withdraw", &body).await,
-        (StatusCode::OK, json!({"planIds": [plan]}))
-    );
-    assert_eq!(
-        api.post("withdraw", &body).await,
-        (StatusCode::OK, json!({"planIds": []}))
-    );
+    assert_eq!(api.post("withdraw", &body).await, (StatusCode::OK, json!({"planIds": [plan]})));
+    assert_eq!(api.post("withdraw", &body).await, (StatusCode::OK, json!({"planIds": []})));
 }

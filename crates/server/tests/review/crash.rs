@@ -23,12 +23,7 @@ everywhere! {
 
 pub fn arm(db: &Db, point: &str, side: Side) {
     let action = FaultAction::Crash;
-    db.faults().arm(FaultPlan {
-        point: point.to_owned(),
-        side,
-        passage: 1,
-        action,
-    });
+    db.faults().arm(FaultPlan { point: point.to_owned(), side, passage: 1, action });
 }
 
 /// Should S05 get another commit point, this test asks for its crashes.
@@ -38,21 +33,10 @@ async fn s05_commits_where_these_tests_strike(test: TestDb) {
         let db = house.process(minutes).await;
         db.faults().record();
         round(&db, http(&centre, LONG)).await.unwrap();
-        db.faults()
-            .passed()
-            .into_iter()
-            .filter(|point| *point != "task.claim")
-            .collect::<Vec<_>>()
+        db.faults().passed().into_iter().filter(|point| *point != "task.claim").collect::<Vec<_>>()
     };
     let failing = points(1, centre::down().await).await;
-    assert_eq!(
-        failing,
-        [
-            "audit_plan.creating",
-            "audit_plan.create_failed",
-            "task.failure"
-        ]
-    );
+    assert_eq!(failing, ["audit_plan.creating", "audit_plan.create_failed", "task.failure"]);
     let passing = points(12, working(&house.db).await).await;
     assert_eq!(passing, ["audit_plan.creating", "audit_plan.created"]);
 }
@@ -61,11 +45,7 @@ async fn s05_commits_where_these_tests_strike(test: TestDb) {
 async fn crash_and_rerun(test: TestDb, point: &str, side: Side, is_centre_down: bool) {
     let house = House::build(test).await;
     let good = working(&house.db).await;
-    let first = if is_centre_down {
-        centre::down().await
-    } else {
-        good.clone()
-    };
+    let first = if is_centre_down { centre::down().await } else { good.clone() };
     let db = house.process(1).await;
     arm(&db, point, side);
     let died = round(&db, http(&first, LONG)).await.unwrap_err();
@@ -76,11 +56,7 @@ async fn crash_and_rerun(test: TestDb, point: &str, side: Side, is_centre_down: 
     house.round(12, &good).await;
     house.assert_created_once().await;
     let again = house.round(30, &good).await;
-    assert_eq!(
-        (again.selected, again.succeeded),
-        (0, 0),
-        "nothing is left to do"
-    );
+    assert_eq!((again.selected, again.succeeded), (0, 0), "nothing is left to do");
     house.assert_created_once().await;
 }
 
@@ -124,10 +100,7 @@ async fn a_crash_inside_the_centre_ends_created_once(test: TestDb) {
         arm(&centres_own, "review.opening", side);
         let summary = house.round(minutes, &working(&centres_own).await).await;
         assert_eq!(summary.failed, 1, "{summary:?}");
-        assert_eq!(
-            house.audit_plan_status().await,
-            "CREATE_FAILED CREATE_FAILED"
-        );
+        assert_eq!(house.audit_plan_status().await, "CREATE_FAILED CREATE_FAILED");
     }
     assert_eq!(house.plans().await, "DOING");
     house.round(40, &working(&house.db).await).await;

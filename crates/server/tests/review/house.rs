@@ -86,9 +86,7 @@ impl House {
             subject: Subject::none(),
             source: None,
         };
-        accept_or_reuse(&mut tx, &seed, &Kicker::none())
-            .await
-            .unwrap();
+        accept_or_reuse(&mut tx, &seed, &Kicker::none()).await.unwrap();
         tx.commit("test.publish").await.unwrap();
     }
 
@@ -140,8 +138,7 @@ impl House {
     }
 
     pub async fn plans(&self) -> String {
-        self.column("SELECT status FROM review_business_plan ORDER BY id")
-            .await
+        self.column("SELECT status FROM review_business_plan ORDER BY id").await
     }
 
     pub async fn instances(&self) -> String {
@@ -178,18 +175,12 @@ impl House {
 
 pub fn frozen(minutes: i64) -> Settings {
     let at = start() + TimeDelta::minutes(minutes);
-    Settings {
-        clock: Clock::Frozen(at),
-        max_connections: 4,
-        ..Settings::default()
-    }
+    Settings { clock: Clock::Frozen(at), max_connections: 4, ..Settings::default() }
 }
 
 pub async fn by_hand(db: &Db, statement: &str) {
     let mut tx = db.begin().await.unwrap();
-    tx.execute(Query::built(statement.to_owned()))
-        .await
-        .unwrap();
+    tx.execute(Query::built(statement.to_owned())).await.unwrap();
     tx.commit("test.by_hand").await.unwrap();
 }
 

@@ -34,10 +34,7 @@ async fn a_version_that_was_overtaken_is_cancelled_and_nobody_is_asked(test: Tes
     let (centre, asked) = centre::counting(&house.db).await;
     let summary = house.round(1, &centre).await;
     assert_eq!((summary.cancelled, summary.failed), (1, 0), "{summary:?}");
-    assert_eq!(
-        house.task().await,
-        "4|0|order 2 moved on to data version 2, round 2"
-    );
+    assert_eq!(house.task().await, "4|0|order 2 moved on to data version 2, round 2");
     assert_eq!(house.audit_plan_status().await, "- -");
     assert_eq!(asked.load(Ordering::SeqCst), 0);
     untouched(&house).await;
@@ -45,9 +42,7 @@ async fn a_version_that_was_overtaken_is_cancelled_and_nobody_is_asked(test: Tes
 
 async fn an_order_that_moves_on_during_the_call_is_left_alone_and_the_plan_withdrawn(test: TestDb) {
     let house = House::build(test).await;
-    let summary = house
-        .round(1, &meanwhile(&house.db, &[MOVE_ON]).await)
-        .await;
+    let summary = house.round(1, &meanwhile(&house.db, &[MOVE_ON]).await).await;
     assert_eq!((summary.cancelled, summary.failed), (1, 0), "{summary:?}");
     assert_eq!(house.plans().await, "WITHDRAWN");
     assert_eq!(house.audit_plan_status().await, "CREATING CREATING");
@@ -66,12 +61,8 @@ async fn an_order_cancelled_during_the_call_with_its_tasks_leaves_no_plan_behind
 
 async fn a_failure_of_a_version_that_was_overtaken_meanwhile_is_no_failure(test: TestDb) {
     let house = House::build(test).await;
-    house
-        .by_hand("UPDATE sys_partner SET manager_b_user_id = 7")
-        .await;
-    let summary = house
-        .round(1, &meanwhile(&house.db, &[MOVE_ON]).await)
-        .await;
+    house.by_hand("UPDATE sys_partner SET manager_b_user_id = 7").await;
+    let summary = house.round(1, &meanwhile(&house.db, &[MOVE_ON]).await).await;
     assert_eq!((summary.cancelled, summary.failed), (1, 0), "{summary:?}");
     untouched(&house).await;
 }

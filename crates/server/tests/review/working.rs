@@ -38,9 +38,7 @@ async fn all_managers_of_the_partners_are_asked_and_any_one_decides(test: TestDb
     house.round(1, &working(&house.db).await).await;
     let users = "SELECT user_id FROM review_business_node_user ORDER BY node_id, user_id";
     assert_eq!(house.column(users).await, "11 12 21");
-    let plan = house
-        .column("SELECT review_plan_id FROM fi_resident_income_payment_order")
-        .await;
+    let plan = house.column("SELECT review_plan_id FROM fi_resident_income_payment_order").await;
     let plan = plan.parse().unwrap();
     approve(&house.db, plan, UserId(12), "").await.unwrap();
     let last = approve(&house.db, plan, UserId(21), "").await.unwrap();
@@ -105,11 +103,6 @@ async fn a_created_plan_without_its_instance_breaks_the_rule(test: TestDb) {
     house.by_hand(instance).await;
     for rule in counterfoil_payment::audit_plan::RULES {
         let breach = counterfoil_task::check(&house.db, rule).await.unwrap();
-        assert_eq!(
-            breach.map(|breach| breach.rows.len()),
-            Some(1),
-            "{}",
-            rule.name
-        );
+        assert_eq!(breach.map(|breach| breach.rows.len()), Some(1), "{}", rule.name);
     }
 }

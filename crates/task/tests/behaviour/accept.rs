@@ -17,9 +17,7 @@ async fn begin(db: &Db) -> Tx {
 }
 
 async fn accept(tx: &mut Tx, seed: &Seed) -> Acceptance {
-    accept_or_reuse(tx, seed, &Kicker::none())
-        .await
-        .expect("an acceptance")
+    accept_or_reuse(tx, seed, &Kicker::none()).await.expect("an acceptance")
 }
 
 async fn commit(tx: Tx) {
@@ -27,10 +25,7 @@ async fn commit(tx: Tx) {
 }
 
 fn from(source: &str) -> Seed {
-    Seed {
-        source: Some(TaskCode::stored(source)),
-        ..seed(1)
-    }
+    Seed { source: Some(TaskCode::stored(source)), ..seed(1) }
 }
 
 /// The second acceptor, on connections of its own: answers what it found once it has committed.

@@ -7,20 +7,12 @@ use counterfoil_task::Summary;
 use super::errand::{Desk, ERRAND, counts, engine, fail, key, observed, succeed};
 
 async fn scan(app: &TestApp) -> Summary {
-    observed(app)
-        .0
-        .round(ERRAND.handler, "")
-        .await
-        .expect("a round")
+    observed(app).0.round(ERRAND.handler, "").await.expect("a round")
 }
 
 async fn rerun(app: &TestApp, id: i64) -> Summary {
     let parameter = format!(r#"{{"businessKey":"{}"}}"#, key(id));
-    observed(app)
-        .0
-        .round(ERRAND.handler, &parameter)
-        .await
-        .expect("a round")
+    observed(app).0.round(ERRAND.handler, &parameter).await.expect("a round")
 }
 
 /// A round whose first errand changes the second's row by hand before the second is claimed.
@@ -36,10 +28,7 @@ async fn changed_meanwhile(app: &TestApp, change: &str, parameter: &str) -> Summ
             succeed(id, run).await
         })
     });
-    engine
-        .round(ERRAND.handler, parameter)
-        .await
-        .expect("a round")
+    engine.round(ERRAND.handler, parameter).await.expect("a round")
 }
 
 on_every_database! {

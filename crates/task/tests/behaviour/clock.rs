@@ -6,13 +6,7 @@ use counterfoil_e2e::{TestApp, on_every_database};
 use super::errand::{Desk, ERRAND, counts, engine, fail, observed};
 
 async fn scan(app: &TestApp) -> [u32; 5] {
-    counts(
-        &observed(app)
-            .0
-            .round(ERRAND.handler, "")
-            .await
-            .expect("a round"),
-    )
+    counts(&observed(app).0.round(ERRAND.handler, "").await.expect("a round"))
 }
 
 on_every_database! {

@@ -126,10 +126,7 @@ pub fn named_engine(
     worker: &str,
     doing: impl for<'r> Fn(i64, &'r Run<'r>) -> Ending<'r> + Send + Sync + 'static,
 ) -> Engine {
-    let settings = EngineSettings {
-        worker: worker.to_owned(),
-        ..EngineSettings::default()
-    };
+    let settings = EngineSettings { worker: worker.to_owned(), ..EngineSettings::default() };
     Engine::new(app.db.clone(), settings).with(Errands::doing(doing))
 }
 
@@ -198,9 +195,7 @@ pub struct Desk<'a>(pub &'a TestApp);
 impl<'a> Desk<'a> {
     /// With the errands' own tables.
     pub async fn open(app: &'a TestApp) -> Desk<'a> {
-        migrate(&app.db, &[TABLES])
-            .await
-            .expect("the errands' tables");
+        migrate(&app.db, &[TABLES]).await.expect("the errands' tables");
         Desk(app)
     }
 
@@ -237,21 +232,13 @@ impl<'a> Desk<'a> {
 
     /// Every column of the errand's row.
     pub async fn row(self, id: i64) -> String {
-        self.0
-            .value(&format!(
-                "SELECT * FROM fi_async_task WHERE id = {}",
-                self.id(id).await
-            ))
-            .await
+        self.0.value(&format!("SELECT * FROM fi_async_task WHERE id = {}", self.id(id).await)).await
     }
 
     /// The row's id.
     pub async fn id(self, id: i64) -> String {
         self.0
-            .value(&format!(
-                "SELECT id FROM fi_async_task WHERE business_key = '{}'",
-                key(id)
-            ))
+            .value(&format!("SELECT id FROM fi_async_task WHERE business_key = '{}'", key(id)))
             .await
     }
 
@@ -305,13 +292,7 @@ fn literal(dialect: Dialect, instant: Instant) -> String {
 
 /// The counts of a summary: selected, claimed, succeeded, skipped, failed.
 pub fn counts(summary: &Summary) -> [u32; 5] {
-    [
-        summary.selected,
-        summary.claimed,
-        summary.succeeded,
-        summary.skipped,
-        summary.failed,
-    ]
+    [summary.selected, summary.claimed, summary.succeeded, summary.skipped, summary.failed]
 }
 
 /// Real seconds for another connection to get somewhere.

@@ -8,10 +8,7 @@ use super::errand::{Desk, ERRAND, code, counts, engine, fail, key, log, observed
 
 async fn failing_round(app: &TestApp, parameter: &str) -> Summary {
     let engine = engine(app, |_, _| fail("it did not work"));
-    engine
-        .round(ERRAND.handler, parameter)
-        .await
-        .expect("a round")
+    engine.round(ERRAND.handler, parameter).await.expect("a round")
 }
 
 on_every_database! {

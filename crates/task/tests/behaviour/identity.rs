@@ -15,18 +15,12 @@ async fn is_refused(app: &TestApp, why: &str) {
     let (engine, ran) = observed(app);
     let summary = engine.round(ERRAND.handler, "").await.expect("a round");
     assert_eq!(counts(&summary), [1, 1, 0, 0, 1], "{why}: {summary:?}");
-    assert!(
-        ran.lock().expect("no panic").is_empty(),
-        "{why}: the work ran"
-    );
+    assert!(ran.lock().expect("no panic").is_empty(), "{why}: the work ran");
     let after = "SELECT task_status, retry_count, running_attempt FROM fi_async_task";
     assert_eq!(app.value(after).await, "3|1|1", "{why}");
     assert_eq!(app.value(OTHER_COLUMNS).await, before, "{why}");
     let message = app.value("SELECT error_message FROM fi_async_task").await;
-    assert!(
-        message != "NULL" && !message.is_empty(),
-        "{why}: no message"
-    );
+    assert!(message != "NULL" && !message.is_empty(), "{why}: no message");
 }
 
 on_every_database! {

@@ -13,9 +13,7 @@ use super::errand::{Desk, ERRAND, Errands, counts, engine, observed, seed, succe
 
 async fn accept(app: &TestApp, kicker: &Kicker, id: i64) {
     let mut tx = app.db.begin().await.expect("a transaction");
-    accept_or_reuse(&mut tx, &seed(id), kicker)
-        .await
-        .expect("an acceptance");
+    accept_or_reuse(&mut tx, &seed(id), kicker).await.expect("an acceptance");
     tx.commit("test.accept").await.expect("a commit");
 }
 
@@ -25,11 +23,7 @@ fn pool() -> Kicker {
 
 fn kicked_engine(app: &TestApp, kicker: &Kicker) -> Arc<Engine> {
     let engine = Engine::new(app.db.clone(), EngineSettings::default());
-    Arc::new(
-        engine
-            .with(Errands::doing(succeed))
-            .with_kicker(kicker.clone()),
-    )
+    Arc::new(engine.with(Errands::doing(succeed)).with_kicker(kicker.clone()))
 }
 
 /// Works the pool off: returns when no hint waits and nobody works any more.

@@ -50,9 +50,7 @@ const STATE: &str = "SELECT status, worker_id, lease_version, step, done, error_
 /// Leases batch 1 as the row says, then ends as the test says.
 async fn lease_of<'r>(run: &'r Run<'r>) -> Result<Lease, WorkError> {
     let mut tx = run.begin().await?;
-    let row = tx.row(counterfoil_db::sql!(
-        "SELECT lease_version FROM errand_batch WHERE id = 1"
-    ));
+    let row = tx.row(counterfoil_db::sql!("SELECT lease_version FROM errand_batch WHERE id = 1"));
     let version = row.await?.expect("a batch").int("lease_version")?;
     let lease = run.lease(&mut tx, &BATCH, 1, version).await?;
     tx.commit("errand.lease").await?;

@@ -9,11 +9,7 @@ use super::errand::{Desk, ERRAND, counts, engine, fail, key, log, observed, succ
 
 /// A process that runs errand 1 dies in its batch.
 async fn process_dies(app: &TestApp) {
-    let crash = Crash {
-        point: "errand.batch",
-        side: Side::Before,
-        passage: 1,
-    };
+    let crash = Crash { point: "errand.batch", side: Side::Before, passage: 1 };
     app.arm(crash);
     let engine = engine(app, |id, run| {
         Box::pin(async move {
@@ -31,13 +27,7 @@ async fn process_dies(app: &TestApp) {
 
 async fn rerun(app: &TestApp) -> [u32; 5] {
     let parameter = format!(r#"{{"businessKey":"{}"}}"#, key(1));
-    counts(
-        &observed(app)
-            .0
-            .round(ERRAND.handler, &parameter)
-            .await
-            .expect("a round"),
-    )
+    counts(&observed(app).0.round(ERRAND.handler, &parameter).await.expect("a round"))
 }
 
 on_every_database! {

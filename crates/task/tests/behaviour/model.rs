@@ -75,15 +75,8 @@ async fn errand(
     let attempt = attempt(run.db(), id).await?;
     gate.pass().await?;
     let mut tx = run.begin().await?;
-    let query = sql!(
-        "SELECT lease_version FROM errand_batch WHERE id = :id",
-        id = id
-    );
-    let version = tx
-        .row(query)
-        .await?
-        .expect("a batch")
-        .int("lease_version")?;
+    let query = sql!("SELECT lease_version FROM errand_batch WHERE id = :id", id = id);
+    let version = tx.row(query).await?.expect("a batch").int("lease_version")?;
     let lease = run.lease(&mut tx, &BATCH, id, version).await?;
     tx.commit("model.lease").await?;
     loop {
@@ -113,15 +106,9 @@ async fn errand(
 }
 
 async fn attempt(from: &impl Read, id: i64) -> Result<i64, WorkError> {
-    let query = sql!(
-        "SELECT running_attempt FROM fi_async_task WHERE business_key = :key",
-        key = key(id),
-    );
-    Ok(from
-        .row(query)
-        .await?
-        .expect("a task")
-        .int("running_attempt")?)
+    let query =
+        sql!("SELECT running_attempt FROM fi_async_task WHERE business_key = :key", key = key(id),);
+    Ok(from.row(query).await?.expect("a task").int("running_attempt")?)
 }
 
 async fn record(tx: &mut Fenced<'_>, id: i64, step: i64, attempt: i64) -> Result<(), WorkError> {
@@ -189,9 +176,7 @@ impl History<'_> {
 
     fn jump(&mut self, within: i64) {
         let minutes = 1 + self.random.below(within.unsigned_abs()).cast_signed();
-        self.app
-            .clock
-            .advance(TimeDelta::minutes(minutes * within.signum()));
+        self.app.clock.advance(TimeDelta::minutes(minutes * within.signum()));
     }
 
     fn kill(&mut self, worker: usize) {
@@ -202,20 +187,10 @@ impl History<'_> {
 
     /// The next commit of this sort is somebody's last.
     fn arm(&mut self) {
-        let points = [
-            "task.claim",
-            "model.lease",
-            "model.step",
-            "model.end",
-            "task.failure",
-        ];
+        let points = ["task.claim", "model.lease", "model.step", "model.end", "task.failure"];
         let point = points[usize::try_from(self.random.below(5)).expect("small")];
         let side = [Side::Before, Side::After][usize::from(self.random.below(2) == 1)];
-        self.app.arm(Crash {
-            point,
-            side,
-            passage: 1,
-        });
+        self.app.arm(Crash { point, side, passage: 1 });
     }
 
     /// Lets one process do one transaction, alone; starts it if it does not live.
@@ -241,29 +216,19 @@ impl History<'_> {
         self.restarts += 1;
         let (standing, stands) = unbounded_channel();
         let (orders, ordered) = unbounded_channel();
-        let post = Post {
-            standing,
-            orders: tokio::sync::Mutex::new(ordered),
-        };
+        let post = Post { standing, orders: tokio::sync::Mutex::new(ordered) };
         let name = format!("worker-{worker}-{}", self.restarts);
         let engine = self.engine(&name, Gate(Some(Arc::new(post))));
         let parameter = self.parameter();
         let round = async move { engine.round(ERRAND.handler, &parameter).await };
-        Process {
-            round: tokio::spawn(round),
-            standing: stands,
-            orders,
-        }
+        Process { round: tokio::spawn(round), standing: stands, orders }
     }
 
     /// What must hold at every moment.
     async fn check(&mut self) {
         for (at, id) in self.ids().enumerate() {
             let now = attempt(&self.app.db, id).await.expect("an attempt");
-            assert!(
-                now >= self.attempts[at],
-                "errand {id}: the attempt was lowered to {now}"
-            );
+            assert!(now >= self.attempts[at], "errand {id}: the attempt was lowered to {now}");
             self.attempts[at] = now;
         }
         let breaches = self.breaches.lock().expect("no panic");
@@ -295,26 +260,15 @@ impl History<'_> {
         for id in self.ids() {
             let done = format!("SELECT step FROM errand_log WHERE errand_id = {id} ORDER BY id");
             let expected = ["1", "2", "3", "0"];
-            assert_eq!(
-                self.app.lines(&done).await,
-                expected,
-                "each step once, in order"
-            );
+            assert_eq!(self.app.lines(&done).await, expected, "each step once, in order");
             let attempts = format!(
                 "SELECT COUNT(*) FROM errand_log a JOIN errand_log b
                    ON b.errand_id = a.errand_id AND b.id > a.id AND b.attempt < a.attempt
                  WHERE a.errand_id = {id}"
             );
-            assert_eq!(
-                self.app.value(&attempts).await,
-                "0",
-                "no write after a newer attempt's"
-            );
+            assert_eq!(self.app.value(&attempts).await, "0", "no write after a newer attempt's");
             let state = Desk(self.app).state(id).await;
-            assert!(
-                state.starts_with("2|") && state.ends_with("|NULL"),
-                "{state}"
-            );
+            assert!(state.starts_with("2|") && state.ends_with("|NULL"), "{state}");
         }
     }
 }
@@ -324,8 +278,7 @@ async fn history(app: &TestApp, seed: u64) {
     for id in first..first + ERRANDS {
         let desk = Desk(app);
         desk.accept(id).await;
-        desk.raw(&format!("INSERT INTO errand_batch (id) VALUES ({id})"))
-            .await;
+        desk.raw(&format!("INSERT INTO errand_batch (id) VALUES ({id})")).await;
     }
     let mut history = History {
         app,
@@ -349,10 +302,7 @@ async fn no_interleaving_of_workers_crashes_and_clock_jumps_loses_or_repeats_wor
         for seed in 1..=SEEDS {
             let one = app.clone();
             let ended = tokio::spawn(async move { history(&one, seed).await }).await;
-            assert!(
-                ended.is_ok(),
-                "the history of seed {seed} broke a promise, see above"
-            );
+            assert!(ended.is_ok(), "the history of seed {seed} broke a promise, see above");
         }
     })
     .await;

@@ -7,10 +7,7 @@ use super::errand::{Desk, ERRAND, code, counts, observed};
 /// The ids in the order the round ran them.
 async fn ran(app: &TestApp, parameter: &str) -> Vec<i64> {
     let (engine, ran) = observed(app);
-    let summary = engine
-        .round(ERRAND.handler, parameter)
-        .await
-        .expect("a round");
+    let summary = engine.round(ERRAND.handler, parameter).await.expect("a round");
     let ran = ran.lock().expect("no panic").clone();
     assert_eq!(summary.succeeded as usize, ran.len(), "{summary:?}");
     ran

@@ -10,10 +10,7 @@ use super::errand::{BATCH, Desk, ERRAND, Errands, counts, log, observed};
 fn engine(app: &TestApp, worker: &str, stop_at: i64) -> Engine {
     let (handle, shutdown) = Shutdown::new();
     let handle: Arc<ShutdownHandle> = Arc::new(handle);
-    let settings = EngineSettings {
-        worker: worker.to_owned(),
-        ..EngineSettings::default()
-    };
+    let settings = EngineSettings { worker: worker.to_owned(), ..EngineSettings::default() };
     let work = Errands::doing(move |id, run| {
         let handle = handle.clone();
         Box::pin(async move {
@@ -29,11 +26,7 @@ fn engine(app: &TestApp, worker: &str, stop_at: i64) -> Engine {
                 }
                 let mut tx = run.begin().await?;
                 log(&mut tx, id, step).await?;
-                assert!(
-                    lease
-                        .advance(&mut tx, Progress::none().set("step", step))
-                        .await?
-                );
+                assert!(lease.advance(&mut tx, Progress::none().set("step", step)).await?);
                 tx.commit("errand.batch").await?;
             }
             let mut tx = run.begin().await?;
@@ -41,9 +34,7 @@ fn engine(app: &TestApp, worker: &str, stop_at: i64) -> Engine {
             tx.succeed("errand.done").await
         })
     });
-    Engine::new(app.db.clone(), settings)
-        .with(work)
-        .with_shutdown(shutdown)
+    Engine::new(app.db.clone(), settings).with(work).with_shutdown(shutdown)
 }
 
 async fn batch(

@@ -33,17 +33,8 @@ fn stored() -> BillStored {
             company: Some(1),
             partner: Some(7),
         }],
-        smalls: vec![StoredSmall {
-            id: 11,
-            amount: Fen(1180),
-            is_pushed: true,
-            account: Some(13),
-        }],
-        partners: vec![StoredPartner {
-            id: 12,
-            amount: Fen(20),
-            partner: Some(7),
-        }],
+        smalls: vec![StoredSmall { id: 11, amount: Fen(1180), is_pushed: true, account: Some(13) }],
+        partners: vec![StoredPartner { id: 12, amount: Fen(20), partner: Some(7) }],
         accounts: vec![StoredAccount {
             id: 13,
             account_no: "6222".into(),
@@ -55,28 +46,15 @@ fn stored() -> BillStored {
     }
 }
 
-const KEEP: BillPlan = BillPlan {
-    ledger: Step::Keep,
-    small: Step::Keep,
-    partner: Step::Keep,
-    account: Step::Keep,
-};
+const KEEP: BillPlan =
+    BillPlan { ledger: Step::Keep, small: Step::Keep, partner: Step::Keep, account: Step::Keep };
 
 /// What a case changes in the row and in what is stored.
 type Change = fn(&mut BillRow, &mut BillStored);
 
-const LEDGER: BillPlan = BillPlan {
-    ledger: Step::Update(10),
-    ..KEEP
-};
-const SMALL: BillPlan = BillPlan {
-    small: Step::Update(11),
-    ..KEEP
-};
-const PARTNER: BillPlan = BillPlan {
-    partner: Step::Update(12),
-    ..KEEP
-};
+const LEDGER: BillPlan = BillPlan { ledger: Step::Update(10), ..KEEP };
+const SMALL: BillPlan = BillPlan { small: Step::Update(11), ..KEEP };
+const PARTNER: BillPlan = BillPlan { partner: Step::Update(12), ..KEEP };
 const ALL_NEW: BillPlan = BillPlan {
     ledger: Step::Insert,
     small: Step::Insert,
@@ -85,42 +63,18 @@ const ALL_NEW: BillPlan = BillPlan {
 };
 
 const CASES: [(&str, Change, BillPlan); 14] = [
-    (
-        "nothing stored",
-        |_, stored| *stored = BillStored::default(),
-        ALL_NEW,
-    ),
+    ("nothing stored", |_, stored| *stored = BillStored::default(), ALL_NEW),
     ("the same", |_, _| {}, KEEP),
     ("a rent", |row, _| row.contract_rent = Fen(1), LEDGER),
     ("no intended rent", |row, _| row.pre_rent = None, LEDGER),
-    (
-        "a stored blank",
-        |_, stored| stored.ledgers[0].actual_rent = None,
-        LEDGER,
-    ),
+    ("a stored blank", |_, stored| stored.ledgers[0].actual_rent = None, LEDGER),
     ("a company", |row, _| row.company = 2, LEDGER),
     ("an amount", |row, _| row.small_amount = Some(Fen(1)), SMALL),
     ("pushed no more", |row, _| row.small_amount = None, SMALL),
-    (
-        "pushed again",
-        |_, stored| stored.smalls[0].is_pushed = false,
-        SMALL,
-    ),
-    (
-        "no account yet",
-        |_, stored| stored.smalls[0].account = None,
-        SMALL,
-    ),
-    (
-        "a partner amount",
-        |row, _| row.partner_amount = Some(Fen(21)),
-        PARTNER,
-    ),
-    (
-        "no partner bill",
-        |row, _| row.partner_amount = None,
-        PARTNER,
-    ),
+    ("pushed again", |_, stored| stored.smalls[0].is_pushed = false, SMALL),
+    ("no account yet", |_, stored| stored.smalls[0].account = None, SMALL),
+    ("a partner amount", |row, _| row.partner_amount = Some(Fen(21)), PARTNER),
+    ("no partner bill", |row, _| row.partner_amount = None, PARTNER),
     (
         "a partner bill withdrawn before",
         |row, stored| {
@@ -132,10 +86,7 @@ const CASES: [(&str, Change, BillPlan); 14] = [
     (
         "a holder",
         |_, stored| stored.accounts[0].holder = "李四".into(),
-        BillPlan {
-            account: Step::Update(13),
-            ..KEEP
-        },
+        BillPlan { account: Step::Update(13), ..KEEP },
     ),
 ];
 
@@ -146,16 +97,11 @@ fn what_a_row_does_follows_from_what_is_stored() {
         change(&mut row, &mut stored);
         assert_eq!(decide(&row, &stored), Ok(plan), "{what}");
         // Held, the same row is refused, unless it changes nothing.
-        stored.holder = Some(Holder {
-            order: "PO1".into(),
-        });
+        stored.holder = Some(Holder { order: "PO1".into() });
         let held = decide(&row, &stored);
         match plan.is_empty() {
             true => assert_eq!(held, Ok(KEEP), "{what}"),
-            false => assert!(
-                held.unwrap_err()[0].1.ends_with("PO1 holds the bill"),
-                "{what}"
-            ),
+            false => assert!(held.unwrap_err()[0].1.ends_with("PO1 holds the bill"), "{what}"),
         }
     }
 }
@@ -166,16 +112,8 @@ fn each_column_that_differs_is_named_once() {
     row.pre_rent = None;
     row.partner = 8;
     row.payee.as_mut().unwrap().account_no = "6333".into();
-    stored.holder = Some(Holder {
-        order: "PO1".into(),
-    });
-    let columns: Vec<usize> = decide(&row, &stored)
-        .unwrap_err()
-        .into_iter()
-        .map(|(column, _)| column)
-        .collect();
-    assert_eq!(
-        columns,
-        [column::PRE_RENT, column::PARTNER, column::ACCOUNT]
-    );
+    stored.holder = Some(Holder { order: "PO1".into() });
+    let columns: Vec<usize> =
+        decide(&row, &stored).unwrap_err().into_iter().map(|(column, _)| column).collect();
+    assert_eq!(columns, [column::PRE_RENT, column::PARTNER, column::ACCOUNT]);
 }

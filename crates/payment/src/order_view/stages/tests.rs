@@ -20,10 +20,7 @@ fn looks(facts: &OrderFacts) -> String {
         StageState::Unknown => '?',
         StageState::NotYet => '-',
     };
-    stages(facts)
-        .iter()
-        .map(|stage| short(stage.state))
-        .collect()
+    stages(facts).iter().map(|stage| short(stage.state)).collect()
 }
 
 #[test]
@@ -51,17 +48,9 @@ fn every_stage_has_its_look() {
         ("conflicts", conflicted(), "DT----------W"),
         ("published", published(), "DDDW--------"),
         ("at work", activating(|_| {}), "DDDR--------"),
-        (
-            "S04 SUCCESS, session syncing",
-            contradiction(),
-            "DDD?--------",
-        ),
+        ("S04 SUCCESS, session syncing", contradiction(), "DDD?--------"),
         ("completed", completed(), "DDDDW-------"),
-        (
-            "blocked",
-            handed_over(|f| f.tasks.audit_plan = Some(task(Cancelled))),
-            "DDDDT-------",
-        ),
+        ("blocked", handed_over(|f| f.tasks.audit_plan = Some(task(Cancelled))), "DDDDT-------"),
         ("P without V", pointer_only(), "DDTDW-------"),
         ("under review", under_review_now(), "DDDDDW------"),
         ("decided", decided("APPROVED", 20), "DDDDDDW-----"),
@@ -85,10 +74,7 @@ fn a_stage_tells_its_owner_its_lease_and_its_next_try() {
     assert_eq!(stage.owner.as_deref(), Some("w1"));
     assert_eq!(stage.lease_until, Some(minutes(9)));
     assert_eq!(stage.next_try, Some(minutes(5)));
-    assert_eq!(
-        (stage.retry_count, stage.max_retry_count),
-        (Some(0), Some(3))
-    );
+    assert_eq!((stage.retry_count, stage.max_retry_count), (Some(0), Some(3)));
     assert_eq!((stage.cursor, stage.processed_count), (Some(7), Some(2)));
     let blocked = audit_plan(&pointer_only());
     assert_eq!(blocked.blocker.as_deref(), Some("the publish record"));

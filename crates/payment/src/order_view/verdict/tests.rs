@@ -12,12 +12,7 @@ use super::super::standing::tests::{batch, minutes, task};
 use super::*;
 
 /// Name, facts, what the sentence contains in this order, and the commands in this order.
-type Case = (
-    &'static str,
-    fn() -> OrderFacts,
-    &'static str,
-    &'static [&'static str],
-);
+type Case = (&'static str, fn() -> OrderFacts, &'static str, &'static [&'static str]);
 
 fn holds_for(table: &[Case]) {
     for (name, facts, sentence, commands) in table {
@@ -95,10 +90,7 @@ fn without_instance() -> OrderFacts {
 }
 
 fn draft() -> OrderFacts {
-    OrderFacts {
-        version: None,
-        ..submitted()
-    }
+    OrderFacts { version: None, ..submitted() }
 }
 
 const WORK: &[Case] = &[
@@ -145,10 +137,7 @@ const WORK: &[Case] = &[
         },
         "Order PO1 is at S04 lock activation, which failed 1 of 3 times and is not due before \
              2026-09-08T02:10:00Z: no row.",
-        &[
-            "counterfoil task trace RIPLA:1",
-            "counterfoil task rerun RIPLA:1 --dry-run",
-        ],
+        &["counterfoil task trace RIPLA:1", "counterfoil task rerun RIPLA:1 --dry-run"],
     ),
     (
         "exhausted",
@@ -160,20 +149,14 @@ const WORK: &[Case] = &[
         },
         "Order PO1 is at S04 lock activation, which failed 3 of 3 times, has no tries left and \
              waits for a person: no row.",
-        &[
-            "counterfoil task rerun RIPLA:1 --dry-run",
-            "counterfoil task trace RIPLA:1",
-        ],
+        &["counterfoil task rerun RIPLA:1 --dry-run", "counterfoil task trace RIPLA:1"],
     ),
     (
         "parked",
         || activating(|t| (t.touched, t.lost, t.attempt) = (minutes(-11), 4, 5)),
         "Order PO1 is at S04 lock activation, which lost its process 5 times in a row, last \
              seen at 2026-09-08T01:49:00Z; the scan leaves it to a person.",
-        &[
-            "counterfoil task rerun RIPLA:1 --dry-run",
-            "counterfoil task trace RIPLA:1",
-        ],
+        &["counterfoil task rerun RIPLA:1 --dry-run", "counterfoil task trace RIPLA:1"],
     ),
 ];
 
@@ -188,10 +171,7 @@ const AUDIT_PLAN: &[Case] = &[
         "S05 cancelled",
         || {
             handed_over(|f| {
-                let cancelled = TaskFacts {
-                    message: Some("by hand".into()),
-                    ..task(Cancelled)
-                };
+                let cancelled = TaskFacts { message: Some("by hand".into()), ..task(Cancelled) };
                 f.tasks.audit_plan = Some(cancelled);
             })
         },
@@ -209,10 +189,7 @@ const AUDIT_PLAN: &[Case] = &[
         "S05 exhausted",
         || {
             handed_over(|f| {
-                f.tasks.audit_plan = Some(TaskFacts {
-                    retries: 3,
-                    ..task(Failed)
-                });
+                f.tasks.audit_plan = Some(TaskFacts { retries: 3, ..task(Failed) });
             })
         },
         "Order PO1 is blocked at S05 audit plan, which failed 3 of 3 times, has no tries \
@@ -242,10 +219,7 @@ const FAILED_SUBMISSION: &[Case] = &[
         released,
         "Order PO1 was not published and may be submitted again: other orders hold 4 \
              bills: S1 202609 by PO8; S2 202609 by order 8; S3 202609 by PO8; ….",
-        &[
-            "counterfoil session remove 3",
-            "counterfoil session submit 3",
-        ],
+        &["counterfoil session remove 3", "counterfoil session submit 3"],
     ),
     (
         "an invalid revision",
@@ -261,10 +235,7 @@ const INCIDENT: &[Case] = &[
         pointer_only,
         "Order PO1 has a publish incident: it points to data version 1, whose record says \
              BUILT; the audit plan cannot be created until that is put right.",
-        &[
-            "counterfoil order repair-publish 1 --reason",
-            "counterfoil order timeline 1",
-        ],
+        &["counterfoil order repair-publish 1 --reason", "counterfoil order timeline 1"],
     ),
     (
         "V without P",
@@ -276,12 +247,7 @@ const INCIDENT: &[Case] = &[
 ];
 
 const DECIDED: &[Case] = &[
-    (
-        "draft",
-        draft,
-        "Order PO1 is a draft: nothing was submitted.",
-        &["by hand"],
-    ),
+    ("draft", draft, "Order PO1 is a draft: nothing was submitted.", &["by hand"]),
     (
         "under review",
         under_review_now,
@@ -319,12 +285,7 @@ const DECIDED: &[Case] = &[
         "Order PO1 is approved and waits for its offline payment to be recorded.",
         &["counterfoil order record-payment 1"],
     ),
-    (
-        "paid",
-        || decided("APPROVED", 50),
-        "Order PO1 is paid in full.",
-        &[],
-    ),
+    ("paid", || decided("APPROVED", 50), "Order PO1 is paid in full.", &[]),
     (
         "nothing to pay",
         || decided("APPROVED", 55),
@@ -338,12 +299,7 @@ const DECIDED: &[Case] = &[
              round of its handler.",
         &["counterfoil job run residentIncomePaymentSelectionLockReleaseAsyncTask"],
     ),
-    (
-        "cancelled",
-        || given_up(0),
-        "Order PO1 was cancelled and holds no bill.",
-        &[],
-    ),
+    ("cancelled", || given_up(0), "Order PO1 was cancelled and holds no bill.", &[]),
 ];
 
 #[test]
@@ -365,10 +321,7 @@ fn a_failed_submission_lists_what_is_held_and_says_when_it_may_be_tried_again() 
 fn a_publish_incident_comes_before_everything_but_a_cancellation() {
     holds_for(INCIDENT);
     let told = verdict(&pointer_only());
-    assert_eq!(
-        told.notes,
-        ["a publish incident is on record for session 3"]
-    );
+    assert_eq!(told.notes, ["a publish incident is on record for session 3"]);
 }
 
 #[test]
@@ -379,10 +332,8 @@ fn review_rejection_payment_and_cancellation_have_their_own_words() {
 #[test]
 fn a_failed_revision_is_a_note_on_the_published_version() {
     let mut facts = under_review_now();
-    facts.failed_revision = Some(FailedRevision {
-        data_version: DataVersion(2),
-        why: "S1 202609 held by PO8".into(),
-    });
+    facts.failed_revision =
+        Some(FailedRevision { data_version: DataVersion(2), why: "S1 202609 held by PO8".into() });
     let told = verdict(&facts);
     assert!(told.sentence.contains("under review"), "{told:?}");
     let note = "its last revision, data version 2, failed: S1 202609 held by PO8";
