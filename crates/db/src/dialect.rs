@@ -43,8 +43,8 @@ impl Dialect {
     /// What a `{token}` in a statement stands for here; `None` for a token nobody defined.
     ///
     /// Statements: `{for_update}`, `{for_share}`, `{insert_ignore}` … `{or_ignore}`,
-    /// `{nulls_first}`, `{bigint}`. DDL: `{id}`, `{instant}`, `{now}`, `{json}`, `{standard_columns}`,
-    /// `{table_options}`.
+    /// `{nulls_first}`, `{bigint}`. DDL: `{id}`, `{instant}`, `{now}`, `{json}`,
+    /// `{standard_columns}`, `{table_options}`.
     pub(crate) fn token(self, token: &str) -> Option<&'static str> {
         use Dialect::{MariaDb, Postgres, Sqlite};
         Some(match (token, self) {

@@ -185,7 +185,8 @@ fn partly(facts: &PayAgainFacts, left: Fen) -> Because {
 fn unqualified(rents: &Rents, reason: &str) -> Because {
     let shown = |rent: Option<Fen>| rent.map_or_else(|| "unknown".into(), |rent| rent.to_string());
     let why = format!(
-        "selected now it would not be paid: {reason} (contract {}, actual {}, intended {}, paid {})",
+        "selected now it would not be paid: {reason} \
+         (contract {}, actual {}, intended {}, paid {})",
         shown(rents.contract),
         shown(rents.actual),
         shown(rents.pre_rent),

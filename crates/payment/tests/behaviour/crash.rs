@@ -43,7 +43,7 @@ async fn end_state(app: &TestApp) -> Vec<String> {
     state
 }
 
-async fn submit_v1(app: &TestApp) -> Submission {
+async fn submit_first(app: &TestApp) -> Submission {
     let fixture = Fixture(app);
     fixture.records(7).await;
     let session = fixture.new_session(&[1, 2, 3, 4, 5].map(Bill::payable)).await;
@@ -52,7 +52,7 @@ async fn submit_v1(app: &TestApp) -> Submission {
     submission
 }
 
-async fn submit_v2(app: &TestApp, order: i64) -> Submission {
+async fn submit_revision(app: &TestApp, order: i64) -> Submission {
     let bills = [
         Bill::payable(1),
         Bill::unqualified(3, RENT_ABNORMAL, 5),
@@ -78,9 +78,9 @@ async fn work_off(app: &TestApp) {
 
 /// V1 and V2 with a crash in the making of V2; answers the end state.
 async fn revise_with(crash: Option<Crash>, app: &TestApp) -> Vec<String> {
-    let v1 = submit_v1(app).await;
+    let v1 = submit_first(app).await;
     work_off(app).await;
-    submit_v2(app, v1.order.0).await;
+    submit_revision(app, v1.order.0).await;
     if let Some(crash) = crash {
         app.arm(crash);
         let mut crashed = false;
@@ -97,9 +97,9 @@ async fn revise_with(crash: Option<Crash>, app: &TestApp) -> Vec<String> {
 async fn every_crash_ends_alike(dialect: Dialect) {
     let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
     let undisturbed = async move |app: TestApp| {
-        let v1 = submit_v1(&app).await;
+        let v1 = submit_first(&app).await;
         work_off(&app).await;
-        submit_v2(&app, v1.order.0).await;
+        submit_revision(&app, v1.order.0).await;
         let crashes = app.crashes_of(work_off(&app)).await;
         let state = end_state(&app).await;
         sender.send((crashes, state)).await.expect("a listener");
