@@ -110,7 +110,10 @@ fn is_contention(text: &str) -> bool {
 }
 
 fn is_lost(text: &str) -> bool {
-    const MARKS: [&str; 10] = [
+    const MARKS: [&str; 12] = [
+        // The drivers' own word for any trouble on the wire, and MariaDB's for a killed session.
+        "error communicating with database",
+        "Connection was killed",
         "Connection refused",
         "connection closed",
         "Connection reset",

@@ -1,5 +1,7 @@
 //! Statements with `:name` parameters and `{tokens}`, translated for the database that answers.
 
+use chrono::SecondsFormat;
+
 use crate::{Dialect, Error, Instant, Result};
 
 /// A bound value.
@@ -198,9 +200,9 @@ impl Translation<'_> {
     }
 
     fn parameter<'t>(&mut self, rest: &'t str) -> Result<&'t str> {
-        if rest.starts_with("::") {
+        if let Some(after) = rest.strip_prefix("::") {
             self.sql.push_str("::");
-            return Ok(&rest[2..]);
+            return Ok(after);
         }
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let end = rest[1..]
@@ -222,7 +224,10 @@ impl Translation<'_> {
     }
 
     fn push(&mut self, value: &Value) {
-        self.values.push(value.clone());
+        self.values.push(match (self.dialect, value) {
+            (Dialect::Sqlite, Value::ChronoDateTimeUtc(Some(instant))) => sortable(*instant).bind(),
+            _ => value.clone(),
+        });
         match self.dialect {
             Dialect::Postgres => {
                 self.sql.push('$');
@@ -262,6 +267,18 @@ impl Translation<'_> {
             source: sea_orm::DbErr::Custom(format!("the statement holds {what}")),
         }
     }
+}
+
+/// An instant as SQLite stores it: text that sorts and compares like the instant. The driver would
+/// write three digits where they are enough, and `….123+00:00` is not equal to `….123000+00:00`.
+fn sortable(instant: Instant) -> String {
+    let whole = instant.timestamp_subsec_micros() == 0;
+    let digits = if whole {
+        SecondsFormat::Secs
+    } else {
+        SecondsFormat::Micros
+    };
+    instant.to_rfc3339_opts(digits, false)
 }
 
 /// A statement with its parameters: `sql!("… WHERE id = :id", id = 7)`.

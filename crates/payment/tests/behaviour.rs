@@ -1,8 +1,19 @@
 //! The behaviour of payment on SQLite, PostgreSQL and MariaDB. Modules mirror the source.
 
 mod behaviour {
+    mod activation;
+    mod boundary;
+    mod clean_up;
+    mod conflict;
     mod crash;
+    mod hand;
+    mod hand_written;
     mod journey;
     mod order_view;
     mod publish_repair;
+    mod race;
+    mod reentry;
+    mod release;
+    mod rules;
+    mod verification;
 }

@@ -3,7 +3,7 @@
 mod bill_file;
 
 use bill_file::{PARTIAL, WHOLE, execute, import, refusals, sheet, table};
-use counterfoil_db::Db;
+use counterfoil_db::{Db, FaultAction, FaultPlan, Side};
 use counterfoil_e2e::on_every_database;
 use counterfoil_payment::PaymentError;
 use counterfoil_payment::bill_import::{
@@ -163,5 +163,33 @@ on_every_database! {
         let moved = format!("{}partner,7,丙,7002,建设银行,105,1\n", ACCOUNTS.replace("105,1", "105,0"));
         accounts(&db, &moved).await.unwrap();
         assert_eq!(table(&db, stored).await, ["S1 7002", "S2 -", "S3 -"]);
+    }
+
+    async fn a_crash_leaves_no_half_of_a_reference_file(app: TestApp) {
+        let db = app.db.clone();
+        companies(&db, COMPANIES).await.unwrap();
+        let armed = |point: &str, side| {
+            let action = FaultAction::Crash;
+            db.faults().arm(FaultPlan { point: point.into(), side, passage: 1, action });
+        };
+        for (side, found) in [(Side::Before, 0), (Side::After, 2)] {
+            armed("import.partners", side);
+            assert!(partners(&db, PARTNERS).await.is_err());
+            assert_eq!(table(&db, "SELECT id FROM sys_partner").await.len(), found);
+        }
+        for (side, found) in [(Side::Before, [0, 0]), (Side::After, [1, 2])] {
+            armed("import.accounts", side);
+            assert!(accounts(&db, ACCOUNTS).await.is_err());
+            for (name, found) in
+                ["fi_customer_account", "fi_customer_account_partner"].iter().zip(found)
+            {
+                assert_eq!(table(&db, format!("SELECT id FROM {name}")).await.len(), found);
+            }
+        }
+        armed("import.companies", Side::Before);
+        let renamed = COMPANIES.replace("甲公司", "新公司");
+        assert!(companies(&db, &renamed).await.is_err());
+        let names = table(&db, "SELECT name FROM sys_project_company ORDER BY id").await;
+        assert_eq!(names, ["甲公司", "乙公司"]);
     }
 }

@@ -338,7 +338,7 @@ on_every_database! {
         let editor = Editor { session, user: USER };
         assert_eq!(remove_bills(&db, editor, &listed(&["S1", "S3"])).await.unwrap(), 2);
         let added = add(&db, editor, &listed(&["S1", "S2"])).await.unwrap();
-        assert_eq!((added.payable, added.unselectable_count), (2, 0), "its own lock is no obstacle");
+        assert_eq!((added.payable, added.unselectable_count), (2, 0), "its own lock");
         assert_eq!(items(&db, session).await, [
             "S1 10 - 100000 100000 101",
             "S2 10 - 99000 99000 -",

@@ -86,7 +86,7 @@ impl fmt::Display for Fen {
         let digits = (fen / 100).to_string();
         let mut yuan = String::new();
         for (at, digit) in digits.chars().enumerate() {
-            if at > 0 && (digits.len() - at) % 3 == 0 {
+            if at > 0 && (digits.len() - at).is_multiple_of(3) {
                 yuan.push(',');
             }
             yuan.push(digit);

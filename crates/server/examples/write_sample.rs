@@ -1,4 +1,5 @@
-//! Writes the checked-in sample month anew: `cargo run -p counterfoil-server --example write_sample`
+//! Writes the checked-in sample month anew:
+//! `cargo run -p counterfoil-server --example write_sample`
 
 use std::path::Path;
 

@@ -218,8 +218,8 @@ on_every_database! {
 
     async fn a_bill_says_whether_it_can_be_paid_again(app: TestApp) {
         revised(&app).await;
-        app.execute("UPDATE fi_monthly_income_difference SET pre_rent = 10000
-            WHERE station_id IN ('S1', 'S2')").await;
+        app.execute("UPDATE fi_monthly_income_difference SET pre_rent = 10000,
+            actual_rent = 10000, contract_rent = 10000 WHERE station_id IN ('S1', 'S2')").await;
         let held = told(&app, &["bill", "S1", "202609"]).await;
         assert_eq!(keys(&held), [
             "billYearmonth", "canBePaidAgain", "lines", "locks", "notes", "records", "stationId",

@@ -12,8 +12,14 @@ use counterfoil_payment::PaymentError;
 use counterfoil_payment::bill_import::{
     ImportOptions, Imported, import_accounts, import_bills, import_companies, import_partners,
 };
+use counterfoil_payment::session::add::{Selection, add_bills};
+use counterfoil_payment::session::edit::Editor;
+use counterfoil_payment::session::open::open_new;
+use counterfoil_payment::session::qualify::{BOTH_WRONG, PRE_RENT_WRONG, RENT_ABNORMAL, Tolerance};
+use counterfoil_payment::session::show::show;
+use counterfoil_protocol::UserId;
 use counterfoil_server::files;
-use counterfoil_server::sample::{DEFAULT_SEED, DEFAULT_STATIONS, generate};
+use counterfoil_server::sample::{DEFAULT_SEED, DEFAULT_STATIONS, MONTH, generate};
 use rust_xlsxwriter::Workbook;
 
 fn folder() -> PathBuf {
@@ -77,6 +83,18 @@ on_every_database! {
         let sheet = files::of_bytes("bills.xlsx", as_xlsx(&csv)).unwrap();
         let imported = import_bills(&db, sheet, WHOLE).await.unwrap();
         assert_eq!(imported.unchanged, u64::from(DEFAULT_STATIONS));
+        let user = UserId(7);
+        let editor = Editor { session: open_new(&db, user).await.unwrap(), user };
+        let month = MONTH.parse().unwrap();
+        let selection = Selection::Month { month, company: None, partner: None };
+        add_bills(&db, editor, &selection, &Tolerance::default()).await.unwrap();
+        let view = show(&db, editor.session).await.unwrap();
+        assert_eq!(view.lines, u64::from(DEFAULT_STATIONS));
+        let reasons: Vec<_> = view.groups.iter().map(|group| group.reason.as_deref()).collect();
+        for reason in [None, Some(RENT_ABNORMAL), Some(PRE_RENT_WRONG), Some(BOTH_WRONG)] {
+            assert!(reasons.contains(&reason), "{reasons:?}");
+        }
+        assert!((100..250).contains(&view.unqualified), "{}", view.unqualified);
     }
 
     async fn each_bad_row_of_the_sample_is_refused_for_its_own_reason(app: TestApp) {

@@ -33,17 +33,20 @@ impl Default for EngineSettings {
     }
 }
 
-/// Host, process and start: no two processes share it, also not after a restart.
-fn own_name() -> String {
+/// Host, process, start and a number in it: no two share it, also not after a restart, nor two
+/// engines of one process.
+pub(crate) fn own_name() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
     let host = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
     let host = host.trim();
     let host = if host.is_empty() { "localhost" } else { host };
     let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let started = started.map_or(0, |since| since.as_micros());
     format!(
-        "{}:{}:{started:x}",
+        "{}:{}:{started:x}:{}",
         host.chars().take(64).collect::<String>(),
-        std::process::id()
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
     )
 }
 
@@ -79,6 +82,10 @@ fn identify<P: Payload>(kind: &Kind, task: &TaskRow) -> Result<P, WorkError> {
     let Some(data) = task.data.as_deref().filter(|data| !data.trim().is_empty()) else {
         return failed("task_data is empty".into());
     };
+    if !data.trim_start().starts_with('{') {
+        // A list would be read as the fields in their order: guessed, not said.
+        return failed("task_data is not a JSON object".into());
+    }
     let payload: P = match serde_json::from_str(data) {
         Ok(payload) => payload,
         Err(error) => return failed(format!("task_data cannot be read: {error}")),

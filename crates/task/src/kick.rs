@@ -10,7 +10,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 
 use crate::claim::ClaimMode;
-use crate::engine::Engine;
+use crate::engine::{Engine, own_name};
 use crate::round::{RoundError, Summary};
 use crate::shutdown::Shutdown;
 use crate::{Kind, select};
@@ -54,6 +54,8 @@ pub struct Kicker(Option<Arc<Pool>>);
 
 #[derive(Debug)]
 struct Pool {
+    /// Who says so in a notification. No process id: every container's is 1.
+    name: String,
     settings: KickSettings,
     state: Mutex<State>,
     wake: Notify,
@@ -80,6 +82,7 @@ impl Kicker {
     pub fn pool(settings: KickSettings) -> Kicker {
         let extras = settings.max_workers.saturating_sub(settings.core_workers);
         Kicker(Some(Arc::new(Pool {
+            name: own_name(),
             settings,
             state: Mutex::new(State::default()),
             wake: Notify::new(),
@@ -98,7 +101,7 @@ impl Kicker {
         let Some(pool) = self.0.clone() else {
             return Ok(());
         };
-        let from = std::process::id();
+        let from = &pool.name;
         tx.notify(CHANNEL, &format!("{from} {} {code}", kind.handler))
             .await?;
         let code = code.clone();
@@ -266,7 +269,7 @@ fn hear(engine: &Engine, pool: &Pool, payload: &str) {
     let (Some(from), Some(handler), Some(code)) = (parts.next(), parts.next(), parts.next()) else {
         return;
     };
-    if from == std::process::id().to_string() {
+    if from == pool.name {
         return; // our own hint: it is in the pool already
     }
     if let Some(kind) = engine.kinds().find(|kind| kind.handler == handler) {

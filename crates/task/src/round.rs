@@ -197,43 +197,43 @@ impl Engine {
     }
 }
 
-/// Writes down how a run ended that did not succeed.
+/// Writes down how a run ended that did not succeed, and counts it by what could be written: who
+/// was fenced out meanwhile has no say in how the task ended, and is skipped.
 async fn conclude(run: &Run<'_>, error: WorkError, summary: &mut Summary) -> Result<(), DbError> {
     if error.is_lost() {
         return Err(lost(error));
     }
-    match &error {
-        WorkError::FencedOut => {
-            summary.skipped += 1;
-            return Ok(());
-        }
-        WorkError::Busy { .. } | WorkError::Stopping => summary.skipped += 1,
-        _ => {
-            summary.failed += 1;
-            summary.trouble(run.task, cut(&error.full_message()));
-            tracing::warn!(task = %run.task.code, code = error.code(), %error, "task failed");
-        }
-    }
     let written = match &error {
+        WorkError::FencedOut => Ok(End::FencedOut),
         WorkError::Busy { until } => transact!(put_back(run, Some(*until))),
         WorkError::Stopping => transact!(put_back(run, None)),
         _ => transact!(write_failure(run, &error)),
     };
     match written {
-        Ok(()) => Ok(()),
-        Err(unwritten) if unwritten.is_lost() => Err(lost(unwritten)),
+        Ok(End::FencedOut | End::PutBack) => summary.skipped += 1,
+        Ok(End::Failed) => count_failure(run, &error, summary),
+        Err(unwritten) if unwritten.is_lost() => return Err(lost(unwritten)),
         Err(unwritten) => {
             // The row stays RUNNING and becomes stale: the next claim takes it over.
-            summary.trouble(
-                run.task,
-                format!("its end could not be written: {unwritten}"),
-            );
-            if matches!(error, WorkError::Busy { .. } | WorkError::Stopping) {
-                summary.failed += 1;
-            }
-            Ok(())
+            count_failure(run, &error, summary);
+            let message = format!("its end could not be written: {unwritten}");
+            summary.trouble(run.task, message);
         }
     }
+    Ok(())
+}
+
+/// How a run that did not succeed was written down.
+enum End {
+    Failed,
+    PutBack,
+    FencedOut,
+}
+
+fn count_failure(run: &Run<'_>, error: &WorkError, summary: &mut Summary) {
+    summary.failed += 1;
+    summary.trouble(run.task, cut(&error.full_message()));
+    tracing::warn!(task = %run.task.code, code = error.code(), %error, "task failed");
 }
 
 fn lost(error: WorkError) -> DbError {
@@ -254,9 +254,9 @@ pub(crate) fn backoff(new_retry_count: i64) -> chrono::TimeDelta {
     )
 }
 
-async fn write_failure(run: &Run<'_>, error: &WorkError) -> Result<(), WorkError> {
+async fn write_failure(run: &Run<'_>, error: &WorkError) -> Result<End, WorkError> {
     let Some(mut tx) = run.begin_for_verdict().await? else {
-        return Ok(());
+        return Ok(End::FencedOut);
     };
     let now = tx.now();
     let retries = run.task.retries + 1;
@@ -277,18 +277,20 @@ async fn write_failure(run: &Run<'_>, error: &WorkError) -> Result<(), WorkError
     if let Some(lease) = lease {
         lease.fail(&mut tx, error.code(), &message).await?;
     }
-    tx.commit("task.failure").await
+    tx.commit("task.failure").await?;
+    Ok(End::Failed)
 }
 
-/// PENDING again, nothing counted: at once, or when the other's lease ends.
-async fn put_back(run: &Run<'_>, due: Option<counterfoil_db::Instant>) -> Result<(), WorkError> {
+/// PENDING again, nothing counted: at once, or when the other's lease ends. It is no verdict: the
+/// lost attempts before it still count.
+async fn put_back(run: &Run<'_>, due: Option<counterfoil_db::Instant>) -> Result<End, WorkError> {
     let Some(mut tx) = run.begin_for_verdict().await? else {
-        return Ok(());
+        return Ok(End::FencedOut);
     };
     let now = tx.now();
     let update = counterfoil_db::sql!(
         "UPDATE fi_async_task
-         SET task_status = 0, next_execute_time = :due, lost_attempts = 0, update_time = :now
+         SET task_status = 0, next_execute_time = :due, update_time = :now
          WHERE id = :id AND task_status = 1 AND running_attempt = :attempt",
         due = due,
         now = now,
@@ -300,7 +302,8 @@ async fn put_back(run: &Run<'_>, due: Option<counterfoil_db::Instant>) -> Result
     if let Some(lease) = lease {
         lease.release(&mut tx).await?;
     }
-    tx.commit("task.put_back").await
+    tx.commit("task.put_back").await?;
+    Ok(End::PutBack)
 }
 
 #[cfg(test)]

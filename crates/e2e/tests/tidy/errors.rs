@@ -10,7 +10,8 @@ use crate::syntax::parse;
 
 const PAGES: &str = "docs/errors/";
 
-/// The codes that functions named `code` answer with, and where each is declared first.
+/// The codes that the program answers with, and where each is declared first: what functions named
+/// `code` or `code_of` answer, the code of a `Failure`, and what work and leases fail with.
 fn codes(sources: &[Source]) -> BTreeMap<String, String> {
     let mut codes = BTreeMap::new();
     for source in sources.iter().filter(|source| is_program(source)) {
@@ -33,8 +34,13 @@ fn is_program(source: &Source) -> bool {
     source.is("rs") && source.path.contains("/src/")
 }
 
-/// Walks a file for what `fn code` answers: the strings that are a match arm's or the function's
-/// own value. The patterns of a match are no answers.
+/// Functions that answer codes.
+const ANSWERING: [&str; 2] = ["code", "code_of"];
+/// Functions that are told a code: `WorkError::failed` and a lease's `fail`.
+const FAILING: [&str; 2] = ["failed", "fail"];
+
+/// Walks a file for codes. Of `fn code`: the strings that are a match arm's or the function's own
+/// value; the patterns of a match are no answers. Of a failing call: its first string.
 struct Answers {
     inside: bool,
     found: Vec<(usize, String)>,
@@ -47,7 +53,10 @@ impl Answers {
         block: &syn::Block,
         walk: impl FnOnce(&mut Self),
     ) {
-        let outside = std::mem::replace(&mut self.inside, signature.ident == "code");
+        let outside = {
+            let answers = ANSWERING.iter().any(|name| signature.ident == name);
+            std::mem::replace(&mut self.inside, answers)
+        };
         if self.inside {
             self.answer_of(block);
         }
@@ -64,17 +73,35 @@ impl Answers {
     fn answer(&mut self, value: &syn::Expr) {
         match value {
             syn::Expr::Block(inner) => self.answer_of(&inner.block),
-            syn::Expr::Lit(syn::ExprLit {
-                lit: syn::Lit::Str(text),
-                ..
-            }) => {
-                let code = text.value();
-                if is_code(&code) {
-                    self.found.push((text.span().start().line, code));
-                }
+            _ => {
+                self.literal(value);
             }
-            _ => {}
         }
+    }
+
+    /// Whether the value is a string; notes it if that is a code.
+    fn literal(&mut self, value: &syn::Expr) -> bool {
+        let syn::Expr::Lit(syn::ExprLit {
+            lit: syn::Lit::Str(text),
+            ..
+        }) = value
+        else {
+            return false;
+        };
+        let code = text.value();
+        if is_code(&code) {
+            self.found.push((text.span().start().line, code));
+        }
+        true
+    }
+
+    fn failing<'a>(
+        &mut self,
+        name: Option<&syn::Ident>,
+        arguments: impl IntoIterator<Item = &'a syn::Expr>,
+    ) {
+        let fails = name.is_some_and(|name| FAILING.iter().any(|failing| name == failing));
+        let _ = fails && arguments.into_iter().any(|argument| self.literal(argument));
     }
 }
 
@@ -89,6 +116,31 @@ impl<'ast> Visit<'ast> for Answers {
         self.within(&item.sig, &item.block, |walk| {
             visit::visit_impl_item_fn(walk, item)
         });
+    }
+
+    fn visit_expr_call(&mut self, call: &'ast syn::ExprCall) {
+        if let syn::Expr::Path(path) = &*call.func {
+            let name = path.path.segments.last().map(|segment| &segment.ident);
+            self.failing(name, &call.args);
+        }
+        visit::visit_expr_call(self, call);
+    }
+
+    fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
+        self.failing(Some(&call.method), &call.args);
+        visit::visit_expr_method_call(self, call);
+    }
+
+    fn visit_expr_struct(&mut self, made: &'ast syn::ExprStruct) {
+        let name = made.path.segments.last().map(|segment| &segment.ident);
+        if name.is_some_and(|name| name == "Failure") {
+            for field in &made.fields {
+                if matches!(&field.member, syn::Member::Named(name) if name == "code") {
+                    self.literal(&field.expr);
+                }
+            }
+        }
+        visit::visit_expr_struct(self, made);
     }
 
     fn visit_arm(&mut self, arm: &'ast syn::Arm) {
@@ -160,4 +212,19 @@ fn a_code_without_a_page_and_a_page_without_a_code_are_found() {
             "docs/errors/left-over.md:1: no code of this name",
         ]
     );
+}
+
+#[test]
+fn a_code_that_work_a_lease_or_a_command_fails_with_is_found() {
+    let code = "fn work() -> Result<(), WorkError> {
+        lease.fail(&mut tx, \"bill-lost\", &message)?;
+        let failure = Failure { code: \"task-lost\", message: \"not-a-code\".into() };
+        failed(\"only words\");
+        Err(WorkError::failed(\"lease-gone\", \"not-a-code\"))
+    }
+    fn code_of() -> &'static str { \"refused\" }";
+    let found: Vec<String> = codes(&[Source::new("crates/a/src/work.rs", code)])
+        .into_keys()
+        .collect();
+    assert_eq!(found, ["bill-lost", "lease-gone", "refused", "task-lost"]);
 }

@@ -81,8 +81,8 @@ impl Refusals {
 /// Reads a whole file.
 ///
 /// # Errors
-/// [`PaymentError::RowsRefused`] for what leaves nothing to import, not even in part: no header or a wrong one, a file that
-/// breaks off, too many rows.
+/// [`PaymentError::RowsRefused`] for what leaves nothing to import, not even in part: no header or
+/// a wrong one, a file that breaks off, too many rows.
 pub(super) fn gather<T: FileRow>(
     mut sheet: impl Iterator<Item = Result<SheetRow, Unread>>,
 ) -> Result<Gathered<T>, PaymentError> {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::bill_rows::{self as rows, BillLine, BillLock, BillNote, BillRecord};
 use super::pay_again::{PayAgain, PayAgainFacts, PayAgainHolder, can_be_paid_again};
 use crate::PaymentError;
+use crate::session::qualify::{Rents, Tolerance};
 
 /// One bill of one station and month.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -30,11 +31,16 @@ pub struct BillView {
     pub truncated: bool,
 }
 
-/// Reads and judges one bill.
+/// Reads and judges one bill, as a selection with this tolerance would.
 ///
 /// # Errors
 /// [`PaymentError::BillNotFound`] when neither record, line nor lock knows it.
-pub async fn bill(db: &Db, station: &str, month: &BillMonth) -> Result<BillView, PaymentError> {
+pub async fn bill(
+    db: &Db,
+    station: &str,
+    month: &BillMonth,
+    tolerance: &Tolerance,
+) -> Result<BillView, PaymentError> {
     let records = rows::records(db, station, month).await?;
     let (lines, more_lines) = rows::lines(db, station, month).await?;
     let (locks, more_locks) = rows::locks(db, station, month).await?;
@@ -46,7 +52,8 @@ pub async fn bill(db: &Db, station: &str, month: &BillMonth) -> Result<BillView,
     }
     let orders = orders_of(&lines, &locks);
     let (notes, more_notes) = rows::notes(db, &orders).await?;
-    let facts = facts(db, station, month, &records, &lines).await?;
+    let mut facts = facts(db, station, month, &records, &lines).await?;
+    facts.tolerance = *tolerance;
     Ok(BillView {
         station_id: station.to_owned(),
         bill_yearmonth: month.clone(),
@@ -89,7 +96,13 @@ async fn facts(
         holders: holders(db, station, month).await?,
         month_closed: is_closed(db, month).await?,
         has_ledger: ledger.is_some(),
-        paid: recorded.max().unwrap_or_default().max(paid_lines),
+        rents: Rents {
+            contract: fen(ledger.and_then(|ledger| ledger.contract_rent)),
+            actual: fen(ledger.and_then(|ledger| ledger.actual_rent)),
+            pre_rent: fen(ledger.and_then(|ledger| ledger.pre_rent)),
+            paid: recorded.max().unwrap_or_default().max(paid_lines),
+        },
+        tolerance: Tolerance::default(),
         records_say_paid: records
             .iter()
             .filter(|record| record.payment_status_code == 60)
@@ -99,9 +112,6 @@ async fn facts(
             .iter()
             .filter_map(|record| Some((record.record, record.locked_payment_order_id?)))
             .collect(),
-        actual_rent: fen(ledger.and_then(|ledger| ledger.actual_rent)),
-        contract_rent: fen(ledger.and_then(|ledger| ledger.contract_rent)),
-        pre_rent: fen(ledger.and_then(|ledger| ledger.pre_rent)),
         unqualified_reason: flagged
             .filter_map(|record| record.unqualified_reason.clone())
             .next()

@@ -317,7 +317,7 @@ fn lock(row: &Row) -> Result<BillLock> {
 pub(super) async fn notes(db: &Db, orders: &[OrderId]) -> Result<(Vec<BillNote>, bool)> {
     let mut notes = traced(db, orders).await?;
     notes.extend(unfinished(db, orders).await?);
-    notes.sort_by(|a, b| b.time.cmp(&a.time));
+    notes.sort_by_key(|note| std::cmp::Reverse(note.time));
     Ok(cut(notes))
 }
 

@@ -5,6 +5,7 @@ use counterfoil_protocol::{DataVersion, Fen, LockId, OrderId};
 use serde::Serialize;
 
 use super::shown::at;
+use crate::session::qualify::{Qualification, Rents, Tolerance, qualify};
 use crate::status_decision::rent_due;
 
 /// Whether a bill can be paid again.
@@ -69,18 +70,15 @@ pub struct PayAgainFacts {
     pub month_closed: bool,
     /// Whether the difference ledger knows it.
     pub has_ledger: bool,
-    /// What its PAID lines sum to, or what the records say was paid, whichever is more.
-    pub paid: Fen,
+    /// The ledger's rents; paid is what its PAID lines sum to, or what the records say was paid,
+    /// whichever is more.
+    pub rents: Rents,
+    /// How far the actual rent may be from the contract's.
+    pub tolerance: Tolerance,
     /// Records that say PAID.
     pub records_say_paid: Vec<&'static str>,
     /// Records that refer to an order although no lock holds the bill.
     pub referring: Vec<(&'static str, OrderId)>,
-    /// The ledger's actual rent.
-    pub actual_rent: Option<Fen>,
-    /// The ledger's contract rent.
-    pub contract_rent: Option<Fen>,
-    /// The ledger's intended rent.
-    pub pre_rent: Option<Fen>,
     /// Why it was unqualified last.
     pub unqualified_reason: Option<String>,
     /// The order whose payment of it failed last.
@@ -104,21 +102,17 @@ pub fn can_be_paid_again(facts: &PayAgainFacts) -> PayAgain {
     if !unclear.is_empty() {
         return with_remarks(facts, Paying::Unclear, unclear);
     }
-    let (verdict, why) = match facts.pre_rent {
-        Some(Fen::ZERO) => {
-            let why = because("nothing-due", "the intended rent is zero");
-            (Paying::NothingDue, why)
+    if facts.rents.pre_rent == Some(Fen::ZERO) {
+        let why = because("nothing-due", "the intended rent is zero");
+        return with_remarks(facts, Paying::NothingDue, vec![why]);
+    }
+    // The same judgement that a selection would come to now.
+    let (verdict, why) = match qualify(&facts.rents, &facts.tolerance) {
+        Qualification::Unqualified(reason) => (Paying::No, unqualified(&facts.rents, reason)),
+        Qualification::Payable(left) if facts.rents.paid > Fen::ZERO => {
+            (Paying::OnlyTheRest, partly(facts, left))
         }
-        None => {
-            let why = "the intended rent is missing: the bill can only be selected as unqualified";
-            (Paying::No, because("intended-rent-missing", why))
-        }
-        Some(rent) if rent < Fen::ZERO => {
-            let why = format!("the intended rent is negative: {rent}");
-            (Paying::No, because("intended-rent-negative", why))
-        }
-        Some(_) if facts.paid > Fen::ZERO => (Paying::OnlyTheRest, partly(facts)),
-        Some(rent) => {
+        Qualification::Payable(rent) => {
             let why = format!("no order holds it and nothing was paid; {rent} is intended");
             (Paying::Yes, because("free", why))
         }
@@ -133,9 +127,9 @@ fn against(facts: &PayAgainFacts) -> Vec<Because> {
         against.push(because("two-holders", why));
     }
     let due = due(facts);
-    if facts.paid > Fen::ZERO && due.is_some_and(|due| facts.paid >= due) {
+    if facts.rents.paid > Fen::ZERO && due.is_some_and(|due| facts.rents.paid >= due) {
         let due = due.unwrap_or_default();
-        let why = format!("{} was paid of {due} due", facts.paid);
+        let why = format!("{} was paid of {due} due", facts.rents.paid);
         against.push(because("paid-in-full", why));
     } else if !facts.records_say_paid.is_empty() {
         let why = format!("the {} says PAID", facts.records_say_paid.join(" and the "));
@@ -183,21 +177,38 @@ fn unclear(facts: &PayAgainFacts) -> Vec<Because> {
 
 /// What has to be paid in all.
 fn due(facts: &PayAgainFacts) -> Option<Fen> {
-    rent_due(facts.actual_rent, facts.contract_rent, facts.pre_rent)
+    rent_due(
+        facts.rents.actual,
+        facts.rents.contract,
+        facts.rents.pre_rent,
+    )
 }
 
-fn partly(facts: &PayAgainFacts) -> Because {
-    let due = due(facts).unwrap_or_default();
-    let left = Fen(due.0.saturating_sub(facts.paid.0));
-    let why = format!("{} was paid of {due} due; {left} is left", facts.paid);
-    because("partly-paid", why)
+fn partly(facts: &PayAgainFacts, left: Fen) -> Because {
+    let (paid, due) = (facts.rents.paid, due(facts).unwrap_or_default());
+    because(
+        "partly-paid",
+        format!("{paid} was paid of {due} due; {left} is left"),
+    )
+}
+
+fn unqualified(rents: &Rents, reason: &str) -> Because {
+    let shown = |rent: Option<Fen>| rent.map_or_else(|| "unknown".into(), |rent| rent.to_string());
+    let why = format!(
+        "selected now it would not be paid: {reason} (contract {}, actual {}, intended {}, paid {})",
+        shown(rents.contract),
+        shown(rents.actual),
+        shown(rents.pre_rent),
+        rents.paid
+    );
+    because("unqualified", why)
 }
 
 /// What does not decide, but must be known by whoever pays.
 fn with_remarks(facts: &PayAgainFacts, verdict: Paying, mut why: Vec<Because>) -> PayAgain {
     if let Some(reason) = &facts.unqualified_reason {
-        let remark = format!("it was unqualified last, and is judged anew when selected: {reason}");
-        why.push(because("unqualified", remark));
+        let remark = format!("it was unqualified before: {reason}");
+        why.push(because("unqualified-before", remark));
     }
     if let Some(order) = facts.failed_in {
         let remark = format!("its last payment failed, in order {order}");
@@ -216,9 +227,12 @@ mod tests {
     fn free() -> PayAgainFacts {
         PayAgainFacts {
             has_ledger: true,
-            actual_rent: Some(Fen(12_000)),
-            contract_rent: Some(Fen(10_000)),
-            pre_rent: Some(Fen(10_000)),
+            rents: Rents {
+                actual: Some(Fen(10_200)),
+                contract: Some(Fen(10_000)),
+                pre_rent: Some(Fen(10_000)),
+                paid: Fen(0),
+            },
             ..PayAgainFacts::default()
         }
     }
@@ -272,21 +286,24 @@ mod tests {
         ),
         (
             "paid to the fen",
-            |f| f.paid = Fen(10_000),
+            |f| f.rents.paid = Fen(10_000),
             Paying::No,
             &["paid-in-full"],
         ),
         (
             "paid all but a fen",
-            |f| f.paid = Fen(9_999),
+            |f| {
+                f.rents.paid = Fen(9_999);
+                f.rents.pre_rent = Some(Fen(1));
+            },
             Paying::OnlyTheRest,
             &["partly-paid"],
         ),
         (
             "paid by what the rents say, not by the rest that is intended",
             |f| {
-                f.paid = Fen(4_000);
-                f.pre_rent = Some(Fen(6_000));
+                f.rents.paid = Fen(4_000);
+                f.rents.pre_rent = Some(Fen(6_000));
             },
             Paying::OnlyTheRest,
             &["partly-paid"],
@@ -294,8 +311,8 @@ mod tests {
         (
             "paid, rents unknown",
             |f| {
-                f.paid = Fen(10_000);
-                f.actual_rent = None;
+                f.rents.paid = Fen(10_000);
+                f.rents.actual = None;
             },
             Paying::No,
             &["paid-in-full"],
@@ -316,7 +333,7 @@ mod tests {
             "everything against it",
             |f| {
                 f.holders = vec![holder("ACTIVE")];
-                f.paid = Fen(10_000);
+                f.rents.paid = Fen(10_000);
                 f.month_closed = true;
             },
             Paying::No,
@@ -324,27 +341,42 @@ mod tests {
         ),
         (
             "nothing intended",
-            |f| f.pre_rent = Some(Fen(0)),
+            |f| f.rents.pre_rent = Some(Fen(0)),
             Paying::NothingDue,
             &["nothing-due"],
         ),
         (
             "rent missing",
-            |f| f.pre_rent = None,
+            |f| f.rents.pre_rent = None,
             Paying::No,
-            &["intended-rent-missing"],
+            &["unqualified"],
         ),
         (
-            "rent negative",
-            |f| f.pre_rent = Some(Fen(-1)),
+            "rent that is not what is left",
+            |f| f.rents.paid = Fen(4_000),
             Paying::No,
-            &["intended-rent-negative"],
+            &["unqualified"],
+        ),
+        (
+            "rents too far apart",
+            |f| f.rents.actual = Some(Fen(12_000)),
+            Paying::No,
+            &["unqualified"],
+        ),
+        (
+            "rents a little apart where more is tolerated",
+            |f| {
+                f.rents.actual = Some(Fen(12_000));
+                f.tolerance.percent = 20;
+            },
+            Paying::Yes,
+            &["free"],
         ),
         (
             "unqualified before",
             |f| f.unqualified_reason = Some("农户租金异常".into()),
             Paying::Yes,
-            &["free", "unqualified"],
+            &["free", "unqualified-before"],
         ),
         (
             "payment failed before",
@@ -391,7 +423,7 @@ mod tests {
     fn the_reason_names_the_holder_and_the_money() {
         let mut facts = free();
         facts.holders = vec![holder("ACTIVE")];
-        facts.paid = Fen(10_000);
+        facts.rents.paid = Fen(10_000);
         let told = can_be_paid_again(&facts).because;
         assert_eq!(
             told[0].sentence,
@@ -400,11 +432,23 @@ mod tests {
         );
         assert_eq!(told[1].sentence, "100.00 was paid of 100.00 due");
         let mut partly = free();
-        partly.paid = Fen(2_550);
+        partly.rents.paid = Fen(2_550);
+        partly.rents.pre_rent = Some(Fen(7_450));
         let told = can_be_paid_again(&partly).because;
         assert_eq!(
             told[0].sentence,
             "25.50 was paid of 100.00 due; 74.50 is left"
+        );
+    }
+    #[test]
+    fn a_bill_that_would_be_unqualified_says_by_which_amounts() {
+        let mut facts = free();
+        facts.rents.pre_rent = None;
+        let told = can_be_paid_again(&facts).because;
+        assert_eq!(
+            told[0].sentence,
+            "selected now it would not be paid: 拟付租金校验不通过 (contract 100.00, actual 102.00, \
+             intended unknown, paid 0.00)"
         );
     }
 }

@@ -44,6 +44,14 @@ pub(crate) fn masked(account: &str) -> String {
     format!("****{end}")
 }
 
+/// A number of things inside a sentence.
+pub(crate) fn count(number: i64, thing: &str) -> String {
+    match number {
+        1 => format!("1 {thing}"),
+        n => format!("{n} {thing}s"),
+    }
+}
+
 /// An instant inside a sentence.
 pub(crate) fn at(instant: Instant) -> String {
     instant.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)

@@ -4,7 +4,7 @@ use counterfoil_db::Instant;
 use serde::Serialize;
 
 use super::facts::{BatchFacts, OrderFacts, TaskFacts, VersionRow};
-use super::shown::at;
+use super::shown::{at, count};
 use super::standing::{Standing, standing};
 
 /// How a stage looks. The same words everywhere.
@@ -107,6 +107,9 @@ impl Stage {
     }
 }
 
+/// What a stage waits for that nobody will run.
+const NO_TASK: &str = "there is no task";
+
 /// A stage that stands where its task stands.
 fn of_task(
     stage: &'static str,
@@ -118,7 +121,7 @@ fn of_task(
     let standing = standing(task, batch, now);
     let why = format!("{name} {}", standing.why(task));
     let (state, blocker) = match &standing {
-        Standing::Missing => (StageState::Trouble, Some("there is no task")),
+        Standing::Missing => (StageState::Trouble, Some(NO_TASK)),
         Standing::Due => (StageState::Waiting, Some("the next round")),
         Standing::BackedOff { .. } => (StageState::Waiting, Some("its next try")),
         Standing::LeaseHeld { .. } => (StageState::Waiting, Some("another worker's lease")),
@@ -152,8 +155,10 @@ pub fn stages(facts: &OrderFacts) -> Vec<Stage> {
         review(facts),
     ];
     all.extend(after_review(facts));
-    if facts.order.status == 90 {
-        all.iter_mut().for_each(give_up);
+    match facts.order.status {
+        90 => all.iter_mut().for_each(give_up),
+        30 | 40 | 50 | 55 => all.iter_mut().for_each(pass_over),
+        _ => {}
     }
     if let Some(task) = &facts.tasks.release {
         all.push(of_task("lock_release", S06, Some(task), None, facts.now));
@@ -166,6 +171,14 @@ fn give_up(stage: &mut Stage) {
     if stage.state != StageState::Done {
         let why = "the order was cancelled before this was done".to_owned();
         *stage = Stage::new(stage.stage, stage.name, StageState::NotYet, why);
+    }
+}
+
+/// A reviewed order has passed its earlier stages, also when it was imported without their tasks.
+fn pass_over(stage: &mut Stage) {
+    if stage.state == StageState::Trouble && stage.blocker.as_deref() == Some(NO_TASK) {
+        let why = "the order has passed it; no task is on record".to_owned();
+        *stage = Stage::new(stage.stage, stage.name, StageState::Unknown, why);
     }
 }
 
@@ -202,14 +215,14 @@ pub(super) fn build(facts: &OrderFacts) -> Stage {
     let (task, batch) = (facts.tasks.build.as_ref(), facts.build_batch.as_ref());
     if facts.is_pointed_to() || facts.says_published() {
         let lines = batch.map_or(0, |batch| batch.processed_count);
-        let why = format!("{S03} is done: {lines} items built");
+        let why = format!("{S03} is done: {} built", count(lines, "item"));
         return Stage::new(key, S03, StageState::Done, why).with_work(task, batch);
     }
     if version.build_status == "BUILD_FAILED" {
         let why = format!("the submission failed: {}", failure(version));
         let blocked = match facts.conflicts.total {
             0 => "the failed submission".to_owned(),
-            n => format!("{n} bills held by other orders"),
+            n => format!("{} held by other orders", count(n, "bill")),
         };
         return Stage::new(key, S03, StageState::Trouble, why)
             .with_work(task, batch)
@@ -288,8 +301,8 @@ pub(super) fn activation(facts: &OrderFacts) -> Stage {
     match (standing, completed) {
         (Standing::Done, true) | (Standing::Missing, true) if is_done => {
             let why = format!(
-                "{S04} is done: {} locks are ACTIVE, the session is COMPLETED",
-                facts.locks.active
+                "{S04} is done: {} ACTIVE, the session is COMPLETED",
+                count(facts.locks.active, "lock")
             );
             Stage::new(key, S04, StageState::Done, why).with_work(task, batch)
         }

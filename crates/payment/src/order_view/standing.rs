@@ -147,6 +147,7 @@ fn last_words(task: &TaskFacts) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use TaskStatus::{Cancelled, Failed, Pending, Running, Success};
     use chrono::TimeDelta;
     use counterfoil_protocol::TaskCode;
 
@@ -182,136 +183,146 @@ pub(super) mod tests {
         }
     }
 
-    #[test]
-    fn a_task_stands_where_the_claim_would_find_it() {
-        use TaskStatus::{Cancelled, Failed, Pending, Running, Success};
-        type Change = fn(&mut TaskFacts);
-        let held = Standing::LeaseHeld {
+    type Case = (
+        &'static str,
+        TaskStatus,
+        fn(&mut TaskFacts),
+        Option<i64>,
+        fn() -> Standing,
+    );
+
+    fn stale(until: Option<i64>) -> Standing {
+        Standing::Stale {
+            until: until.map(minutes),
+        }
+    }
+
+    fn held() -> Standing {
+        Standing::LeaseHeld {
             until: minutes(4),
             worker: "w1".into(),
-        };
-        let stale = |until| Standing::Stale { until };
-        let table: Vec<(&str, TaskStatus, Change, Option<i64>, Standing)> = vec![
-            ("fresh", Pending, |_| {}, None, Standing::Due),
-            (
-                "due by now",
-                Pending,
-                |t| t.due = Some(now()),
-                None,
-                Standing::Due,
-            ),
-            (
-                "later",
-                Failed,
-                |t| t.due = Some(minutes(10)),
-                None,
-                Standing::BackedOff { until: minutes(10) },
-            ),
-            (
-                "leased",
-                Pending,
-                |t| t.due = Some(minutes(4)),
-                Some(4),
-                held.clone(),
-            ),
-            ("due but leased", Failed, |_| {}, Some(4), held),
-            ("lease over", Failed, |_| {}, Some(0), Standing::Due),
-            (
-                "used up",
-                Failed,
-                |t| t.retries = 3,
-                None,
-                Standing::Exhausted,
-            ),
-            (
-                "no try allowed",
-                Pending,
-                |t| t.max_retries = 0,
-                None,
-                Standing::Exhausted,
-            ),
-            (
-                "alive",
-                Running,
-                |t| t.touched = minutes(-9),
-                None,
-                Standing::Live { worker: None },
-            ),
-            (
-                "alive with its last try",
-                Running,
-                |t| t.retries = 3,
-                Some(4),
-                Standing::Live {
-                    worker: Some("w1".into()),
-                },
-            ),
-            (
-                "stale",
-                Running,
-                |t| t.touched = minutes(-10),
-                None,
-                stale(None),
-            ),
-            (
-                "stale, leased",
-                Running,
-                |t| t.touched = minutes(-10),
-                Some(4),
-                stale(Some(minutes(4))),
-            ),
-            (
-                "stale, claimed early by hand",
-                Running,
-                |t| {
-                    t.touched = minutes(-10);
-                    t.due = Some(minutes(3));
-                },
-                None,
-                stale(Some(minutes(3))),
-            ),
-            (
-                "stale, four lost before",
-                Running,
-                |t| {
-                    t.touched = minutes(-10);
-                    t.lost = 4;
-                },
-                None,
-                Standing::Parked,
-            ),
-            (
-                "stale, three lost before",
-                Running,
-                |t| {
-                    t.touched = minutes(-10);
-                    t.lost = 3;
-                },
-                None,
-                stale(None),
-            ),
-            (
-                "stale, used up",
-                Running,
-                |t| {
-                    t.touched = minutes(-10);
-                    t.retries = 3;
-                },
-                None,
-                Standing::Exhausted,
-            ),
-            ("done", Success, |t| t.retries = 3, None, Standing::Done),
-            ("given up", Cancelled, |_| {}, None, Standing::Cancelled),
-        ];
-        for (name, status, change, lease, expected) in table {
-            let mut task = task(status);
+        }
+    }
+
+    fn live(worker: Option<&str>) -> Standing {
+        Standing::Live {
+            worker: worker.map(str::to_owned),
+        }
+    }
+
+    fn lost(task: &mut TaskFacts, before: i64) {
+        task.touched = minutes(-10);
+        task.lost = before;
+    }
+
+    /// Name, status, what differs from a task touched a minute ago, its batch's lease, the answer.
+    const TABLE: &[Case] = &[
+        ("fresh", Pending, |_| {}, None, || Standing::Due),
+        (
+            "due by now",
+            Pending,
+            |t| t.due = Some(now()),
+            None,
+            || Standing::Due,
+        ),
+        (
+            "later",
+            Failed,
+            |t| t.due = Some(minutes(10)),
+            None,
+            || Standing::BackedOff { until: minutes(10) },
+        ),
+        (
+            "leased",
+            Pending,
+            |t| t.due = Some(minutes(4)),
+            Some(4),
+            held,
+        ),
+        ("due but leased", Failed, |_| {}, Some(4), held),
+        ("lease over", Failed, |_| {}, Some(0), || Standing::Due),
+        (
+            "used up",
+            Failed,
+            |t| t.retries = 3,
+            None,
+            || Standing::Exhausted,
+        ),
+        (
+            "no try allowed",
+            Pending,
+            |t| t.max_retries = 0,
+            None,
+            || Standing::Exhausted,
+        ),
+        (
+            "alive",
+            Running,
+            |t| t.touched = minutes(-9),
+            None,
+            || live(None),
+        ),
+        (
+            "alive, last try",
+            Running,
+            |t| t.retries = 3,
+            Some(4),
+            || live(Some("w1")),
+        ),
+        ("stale", Running, |t| lost(t, 0), None, || stale(None)),
+        (
+            "stale, leased",
+            Running,
+            |t| lost(t, 0),
+            Some(4),
+            || stale(Some(4)),
+        ),
+        (
+            "stale, claimed early by hand",
+            Running,
+            |t| {
+                lost(t, 0);
+                t.due = Some(minutes(3));
+            },
+            None,
+            || stale(Some(3)),
+        ),
+        (
+            "stale, three lost before",
+            Running,
+            |t| lost(t, 3),
+            None,
+            || stale(None),
+        ),
+        (
+            "stale, four lost before",
+            Running,
+            |t| lost(t, 4),
+            None,
+            || Standing::Parked,
+        ),
+        (
+            "stale, used up",
+            Running,
+            |t| {
+                lost(t, 0);
+                t.retries = 3;
+            },
+            None,
+            || Standing::Exhausted,
+        ),
+        ("done", Success, |t| t.retries = 3, None, || Standing::Done),
+        ("given up", Cancelled, |_| {}, None, || Standing::Cancelled),
+    ];
+
+    #[test]
+    fn a_task_stands_where_the_claim_would_find_it() {
+        for (name, status, change, lease, expected) in TABLE {
+            let mut task = task(*status);
             change(&mut task);
             let batch = lease.map(|lease| batch("RUNNING", Some(lease)));
-            assert_eq!(
-                standing(Some(&task), batch.as_ref(), now()),
-                expected,
-                "{name}"
-            );
+            let found = standing(Some(&task), batch.as_ref(), now());
+            assert_eq!(found, expected(), "{name}");
         }
         assert_eq!(standing(None, None, now()), Standing::Missing);
     }

@@ -7,6 +7,7 @@ use counterfoil_task::TaskStatus;
 use super::facts::VersionRow;
 use super::names::order_status;
 use super::one;
+use super::shown::count;
 use super::stages::{S03, S04, S05, S06};
 use super::timeline::{LocksInState, TimelineEntry};
 use crate::PaymentError;
@@ -293,7 +294,7 @@ pub(super) fn of_locks(groups: &[LocksInState]) -> Vec<TimelineEntry> {
         } = group;
         let reason = group.release_reason.as_ref();
         let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
-        let what = format!("{locks} locks are {lock_status} since then{reason}");
+        let what = format!("{} {lock_status} since then{reason}", count(*locks, "lock"));
         let mut made = entry("locks", group.since, what);
         made.data_version = Some(group.data_version);
         made

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::facts::{OrderFacts, TaskFacts};
-use super::shown::at;
+use super::shown::{at, count};
 use super::stages::{self, Stage, StageState};
 use super::standing::{Standing, standing};
 use crate::kinds::{AUDIT_PLAN_CREATE, LOCK_ACTIVATE, LOCK_RELEASE, SUBMIT_BUILD};
@@ -139,7 +139,8 @@ fn cancelled(facts: &OrderFacts) -> (String, Vec<Step>) {
     let standing = standing(task, None, facts.now);
     let why = standing.why(task);
     let sentence = format!(
-        "was cancelled and still holds {held} bills: {} {why}",
+        "was cancelled and still holds {}: {} {why}",
+        count(held, "bill"),
         stages::S06
     );
     (sentence, work_steps(&standing, task, LOCK_RELEASE.handler))
@@ -214,7 +215,8 @@ fn failed_submission(facts: &OrderFacts) -> (String, Vec<Step>) {
                 .collect();
             let more = if n > MAX_NAMED as i64 { "; …" } else { "" };
             format!(
-                "{n} bills are held by other orders: {}{more}",
+                "other orders hold {}: {}{more}",
+                count(n, "bill"),
                 named.join("; ")
             )
         }
@@ -224,18 +226,19 @@ fn failed_submission(facts: &OrderFacts) -> (String, Vec<Step>) {
     if session.is_some_and(|session| session.invalidated) {
         return (
             format!("was not published, and session {id} is over: {why}"),
-            vec![by_hand("open a new session")],
+            vec![reopen(facts)],
         );
     }
     let task = facts.tasks.release.as_ref();
     let standing = standing(task, None, facts.now);
     let is_closed = session.is_some_and(|session| session.active_submit_id.is_none());
     if is_closed && matches!(standing, Standing::Done | Standing::Missing) {
+        let remove = format!("counterfoil session remove {id} --bill STATION:MONTH --user ID");
         let submit = format!("counterfoil session submit {id} --user ID");
         return (
             format!("was not published and may be submitted again: {why}"),
             vec![
-                by_hand("take the held bills out"),
+                step("take the held bills out", remove),
                 step("submit again", submit),
             ],
         );
@@ -294,12 +297,32 @@ fn at_audit_plan(facts: &OrderFacts, stage: &Stage) -> (String, Vec<Step>) {
     let sentence = format!("{head} {}, which {}", stage.name, standing.why(task));
     let mut steps = work_steps(&standing, task, AUDIT_PLAN_CREATE.handler);
     if matches!(standing, Standing::Cancelled | Standing::Missing) {
-        steps.push(by_hand(
+        steps.push(revise(
+            facts,
             "revise the order: a new version gets a task of its own",
         ));
         steps.push(cancel(facts));
     }
     (sentence, steps)
+}
+
+fn revise(facts: &OrderFacts, what: &str) -> Step {
+    let id = facts.order.id;
+    step(
+        what,
+        format!("counterfoil session create --revise {id} --user ID"),
+    )
+}
+
+/// A session that is over is followed by a new one: of the order, if that was ever published.
+fn reopen(facts: &OrderFacts) -> Step {
+    if facts.order.published_data_version.0 > 0 {
+        return revise(facts, "open a new session");
+    }
+    step(
+        "open a new session",
+        "counterfoil session create --user ID".into(),
+    )
 }
 
 fn cancel(facts: &OrderFacts) -> Step {
@@ -313,7 +336,7 @@ fn rejected(facts: &OrderFacts) -> (String, Vec<Step>) {
     let when = when.map_or_else(String::new, |time| format!(" at {}", at(time)));
     (
         format!("was rejected{when} and waits for its creator to revise or cancel it"),
-        vec![by_hand("revise the order"), cancel(facts)],
+        vec![revise(facts, "revise the order"), cancel(facts)],
     )
 }
 

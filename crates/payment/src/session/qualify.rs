@@ -169,108 +169,112 @@ pub fn selectable(
 mod tests {
     use super::*;
 
+    use Qualification::{Payable, Unqualified};
+
+    /// What is not known.
+    const NONE: i64 = i64::MIN;
+
+    /// Contract, actual and intended rent, and what was paid.
+    const CASES: [(&str, [i64; 4], Qualification); 21] = [
+        (
+            "the rents agree",
+            [10_000, 10_000, 10_000, 0],
+            Payable(Fen(10_000)),
+        ),
+        ("5 % below", [10_000, 9_500, 9_500, 0], Payable(Fen(9_500))),
+        (
+            "a fen more",
+            [10_000, 9_499, 9_499, 0],
+            Unqualified(RENT_ABNORMAL),
+        ),
+        (
+            "5 % above",
+            [10_000, 10_500, 10_000, 0],
+            Payable(Fen(10_000)),
+        ),
+        (
+            "a fen more above",
+            [10_000, 10_501, 10_000, 0],
+            Unqualified(RENT_ABNORMAL),
+        ),
+        (
+            "5 % is no whole fen",
+            [10_019, 9_519, 9_519, 0],
+            Payable(Fen(9_519)),
+        ),
+        (
+            "and a fen more",
+            [10_019, 9_518, 9_518, 0],
+            Unqualified(RENT_ABNORMAL),
+        ),
+        ("a yuan of little", [200, 100, 100, 0], Payable(Fen(100))),
+        (
+            "over a yuan of little",
+            [200, 99, 99, 0],
+            Unqualified(RENT_ABNORMAL),
+        ),
+        (
+            "the greater rent is intended",
+            [10_000, 9_900, 10_000, 0],
+            Unqualified(PRE_RENT_WRONG),
+        ),
+        (
+            "none is intended",
+            [10_000, 10_000, NONE, 0],
+            Unqualified(PRE_RENT_WRONG),
+        ),
+        (
+            "less than none",
+            [10_000, 10_000, -10_000, 0],
+            Unqualified(PRE_RENT_WRONG),
+        ),
+        (
+            "the rest of it",
+            [10_000, 9_900, 5_900, 4_000],
+            Payable(Fen(5_900)),
+        ),
+        (
+            "all of it again",
+            [10_000, 9_900, 9_900, 4_000],
+            Unqualified(PRE_RENT_WRONG),
+        ),
+        (
+            "too much was paid",
+            [10_000, 9_900, -100, 10_000],
+            Unqualified(PRE_RENT_WRONG),
+        ),
+        ("nothing is due", [0, 0, 0, 0], Payable(Fen(0))),
+        (
+            "both are wrong",
+            [10_000, 5_000, 10_000, 0],
+            Unqualified(BOTH_WRONG),
+        ),
+        (
+            "both, none intended",
+            [10_000, 5_000, NONE, 0],
+            Unqualified(BOTH_WRONG),
+        ),
+        (
+            "no contract",
+            [NONE, 5_000, 5_000, 0],
+            Unqualified(BOTH_WRONG),
+        ),
+        (
+            "no actual rent",
+            [5_000, NONE, 5_000, 0],
+            Unqualified(BOTH_WRONG),
+        ),
+        (
+            "sums that overflow",
+            [i64::MAX, i64::MAX, i64::MAX, 0],
+            Payable(Fen(i64::MAX)),
+        ),
+    ];
+
     #[test]
     fn a_bill_is_judged_by_its_rents_and_by_what_is_left_to_pay() {
-        use Qualification::{Payable, Unqualified};
-        const NONE: i64 = i64::MIN;
-        // contract, actual, pre_rent, paid
-        let cases: [(&str, [i64; 4], Qualification); 21] = [
-            (
-                "the rents agree",
-                [10_000, 10_000, 10_000, 0],
-                Payable(Fen(10_000)),
-            ),
-            ("5 % below", [10_000, 9_500, 9_500, 0], Payable(Fen(9_500))),
-            (
-                "a fen more",
-                [10_000, 9_499, 9_499, 0],
-                Unqualified(RENT_ABNORMAL),
-            ),
-            (
-                "5 % above",
-                [10_000, 10_500, 10_000, 0],
-                Payable(Fen(10_000)),
-            ),
-            (
-                "a fen more above",
-                [10_000, 10_501, 10_000, 0],
-                Unqualified(RENT_ABNORMAL),
-            ),
-            (
-                "5 % is no whole fen",
-                [10_019, 9_519, 9_519, 0],
-                Payable(Fen(9_519)),
-            ),
-            (
-                "and a fen more",
-                [10_019, 9_518, 9_518, 0],
-                Unqualified(RENT_ABNORMAL),
-            ),
-            ("a yuan of little", [200, 100, 100, 0], Payable(Fen(100))),
-            (
-                "over a yuan of little",
-                [200, 99, 99, 0],
-                Unqualified(RENT_ABNORMAL),
-            ),
-            (
-                "the greater rent is intended",
-                [10_000, 9_900, 10_000, 0],
-                Unqualified(PRE_RENT_WRONG),
-            ),
-            (
-                "none is intended",
-                [10_000, 10_000, NONE, 0],
-                Unqualified(PRE_RENT_WRONG),
-            ),
-            (
-                "less than none",
-                [10_000, 10_000, -10_000, 0],
-                Unqualified(PRE_RENT_WRONG),
-            ),
-            (
-                "the rest of it",
-                [10_000, 9_900, 5_900, 4_000],
-                Payable(Fen(5_900)),
-            ),
-            (
-                "all of it again",
-                [10_000, 9_900, 9_900, 4_000],
-                Unqualified(PRE_RENT_WRONG),
-            ),
-            (
-                "too much was paid",
-                [10_000, 9_900, -100, 10_000],
-                Unqualified(PRE_RENT_WRONG),
-            ),
-            ("nothing is due", [0, 0, 0, 0], Payable(Fen(0))),
-            (
-                "both are wrong",
-                [10_000, 5_000, 10_000, 0],
-                Unqualified(BOTH_WRONG),
-            ),
-            (
-                "both, none intended",
-                [10_000, 5_000, NONE, 0],
-                Unqualified(BOTH_WRONG),
-            ),
-            (
-                "no contract",
-                [NONE, 5_000, 5_000, 0],
-                Unqualified(BOTH_WRONG),
-            ),
-            (
-                "no actual rent",
-                [5_000, NONE, 5_000, 0],
-                Unqualified(BOTH_WRONG),
-            ),
-            (
-                "sums that overflow",
-                [i64::MAX, i64::MAX, i64::MAX, 0],
-                Payable(Fen(i64::MAX)),
-            ),
-        ];
         let known = |fen: i64| (fen != NONE).then_some(Fen(fen));
-        for (what, [contract, actual, pre_rent, paid], expected) in cases {
+        for (what, [contract, actual, pre_rent, paid], expected) in CASES {
             let rents = Rents {
                 contract: known(contract),
                 actual: known(actual),
@@ -312,97 +316,74 @@ mod tests {
         assert_eq!(BOTH_WRONG, format!("{RENT_ABNORMAL},{PRE_RENT_WRONG}"));
     }
 
-    #[test]
-    fn a_bill_that_cannot_be_selected_says_why() {
-        let rents = Rents {
+    fn rents(paid: i64) -> Rents {
+        Rents {
             contract: Some(Fen(100)),
             actual: Some(Fen(90)),
             pre_rent: Some(Fen(90)),
-            paid: Fen(0),
-        };
+            paid: Fen(paid),
+        }
+    }
+
+    fn held(order_no: Option<&str>) -> HolderOrder {
+        HolderOrder {
+            order: OrderId(5),
+            order_no: order_no.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_bill_that_is_closed_held_or_paid_cannot_be_selected() {
         let free = Availability::default();
         let closed = Availability {
             is_month_closed: true,
             ..free.clone()
         };
-        let holder = HolderOrder {
-            order: OrderId(5),
-            order_no: Some("PO5".into()),
-        };
-        let held = Availability {
-            holder: Some(holder.clone()),
+        let taken = Availability {
+            holder: Some(held(Some("PO5"))),
             ..free.clone()
         };
         let paid = Availability {
             is_paid: true,
             ..free.clone()
         };
-        let in_full = Rents {
-            paid: Fen(90),
-            ..rents
-        };
-        let in_part = Rents {
-            paid: Fen(89),
-            ..rents
-        };
-        let unknown = Rents {
+        let ours = Some(OrderId(5));
+        let theirs = Some(OrderId(6));
+        let select = |facts, own| selectable(facts, &rents(0), own);
+        assert_eq!(select(&free, None), Ok(()));
+        assert_eq!(select(&closed, ours), Err(Blocker::MonthClosed));
+        let by_another = Err(Blocker::Held(held(Some("PO5"))));
+        assert_eq!(select(&taken, None), by_another);
+        assert_eq!(select(&taken, theirs), by_another);
+        assert_eq!(select(&taken, ours), Ok(()));
+        assert_eq!(select(&paid, ours), Err(Blocker::PaidInFull));
+    }
+
+    #[test]
+    fn a_bill_is_paid_in_full_when_something_was_paid_and_nothing_is_left() {
+        let select = |rents| selectable(&Availability::default(), &rents, None);
+        let unknown = |paid| Rents {
             contract: None,
-            paid: Fen(90),
-            ..rents
+            ..rents(paid)
         };
-        let nothing_due = Rents {
+        let nothing_due = |paid| Rents {
             actual: Some(Fen(0)),
-            ..rents
+            ..rents(paid)
         };
-        let cases = [
-            ("free", &free, &rents, None, Ok(())),
-            ("closed", &closed, &rents, None, Err(Blocker::MonthClosed)),
-            (
-                "held",
-                &held,
-                &rents,
-                None,
-                Err(Blocker::Held(holder.clone())),
-            ),
-            (
-                "held by another",
-                &held,
-                &rents,
-                Some(6),
-                Err(Blocker::Held(holder.clone())),
-            ),
-            ("held by its own order", &held, &rents, Some(5), Ok(())),
-            ("paid", &paid, &rents, None, Err(Blocker::PaidInFull)),
-            (
-                "paid in full",
-                &free,
-                &in_full,
-                None,
-                Err(Blocker::PaidInFull),
-            ),
-            ("paid in part", &free, &in_part, None, Ok(())),
-            (
-                "paid, a rent unknown",
-                &free,
-                &unknown,
-                None,
-                Err(Blocker::PaidInFull),
-            ),
-            (
-                "nothing due and nothing paid",
-                &free,
-                &nothing_due,
-                None,
-                Ok(()),
-            ),
-        ];
-        for (what, facts, rents, own, expected) in cases {
-            assert_eq!(
-                selectable(facts, rents, own.map(OrderId)),
-                expected,
-                "{what}"
-            );
+        for left in [rents(89), unknown(89), nothing_due(0)] {
+            assert_eq!(select(left), Ok(()), "{left:?}");
         }
-        assert_eq!(Blocker::Held(holder).to_string(), "order PO5 holds it");
+        for full in [rents(90), rents(91), unknown(90), nothing_due(1)] {
+            assert_eq!(select(full), Err(Blocker::PaidInFull), "{full:?}");
+        }
+    }
+
+    #[test]
+    fn a_holder_is_named_by_its_number_or_else_by_its_id() {
+        assert_eq!(
+            Blocker::Held(held(Some("PO5"))).to_string(),
+            "order PO5 holds it"
+        );
+        assert_eq!(Blocker::Held(held(None)).to_string(), "order 5 holds it");
     }
 }

@@ -91,7 +91,8 @@ on_every_database! {
         );
         let done = repair_publish(&app.db, submission.order, OPERATOR, " checked by hand ").await;
         let done = done.expect("a repair");
-        assert_eq!((done.payment_order_version_id, done.was.as_str()), (submission.version, "BUILT"));
+        assert_eq!(done.payment_order_version_id, submission.version);
+        assert_eq!(done.was, "BUILT");
         assert!(done.incident_cleared && done.revise_key_cleared && !done.incident_remains);
         assert_eq!(record(&app, &submission).await, "PUBLISHED|1|COMPLETED|0|NULL|NULL");
         let trace = app.lines("SELECT task_type, action, result, operator_user_id,

@@ -25,7 +25,8 @@ pub(super) async fn run(session: &Session, args: &Args) -> Result<Output> {
         return Err(PaymentError::invalid("station", "name a station").into());
     }
     let db = session.open().await?;
-    let view = order_view::bill(&db, args.station.trim(), &month).await?;
+    let tolerance = session.config.qualification.tolerance();
+    let view = order_view::bill(&db, args.station.trim(), &month, &tolerance).await?;
     let text = text::bill(&view);
     Ok(Output::new(view, text))
 }

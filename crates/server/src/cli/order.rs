@@ -21,7 +21,7 @@ const CHANGED_SHOWN: u32 = 10;
 pub(super) enum Command {
     /// Lists orders, newest first
     List {
-        /// DRAFT, UNDER_REVIEW, REVIEW_REJECTED, WAIT_PAY, PAID, NO_NEED_PAY, CANCELLED, or the code
+        /// Its name or code: DRAFT, UNDER_REVIEW, REVIEW_REJECTED, WAIT_PAY, PAID, …
         #[arg(long)]
         status: Option<String>,
         /// Only orders that this user created

@@ -140,15 +140,34 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Chinese characters take two columns in a terminal.
+/// Characters that take two columns in a terminal: Chinese, Japanese, Korean and their
+/// punctuation. Bullets and arrows take one.
+const WIDE: [std::ops::RangeInclusive<char>; 6] = [
+    '\u{1100}'..='\u{115f}',
+    '\u{2e80}'..='\u{a4cf}',
+    '\u{ac00}'..='\u{d7a3}',
+    '\u{f900}'..='\u{faff}',
+    '\u{fe30}'..='\u{fe6f}',
+    '\u{ff00}'..='\u{ff60}',
+];
+
 fn width(text: &str) -> usize {
     text.chars()
         .map(|c| {
-            if ('\u{1100}'..='\u{ffdc}').contains(&c) {
-                2
-            } else {
-                1
-            }
+            let is_wide = WIDE.iter().any(|range| range.contains(&c));
+            if is_wide { 2 } else { 1 }
         })
         .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chinese_character_takes_two_columns_and_a_bullet_one() {
+        let rows = [["农户", "a"], ["● done", "b"]];
+        let rows = rows.map(|row| row.map(str::to_owned).to_vec());
+        assert_eq!(table(&["", "X"], &rows), "        X\n农户    a\n● done  b");
+    }
 }

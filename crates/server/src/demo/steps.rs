@@ -221,11 +221,7 @@ async fn every(db: &Db, session: SessionId, offset: usize) -> Result<Vec<BillKey
         most = i64::try_from(ONE_OF * MAX_MOVED)?,
     );
     let rows = db.rows(query).await?;
-    rows.iter()
-        .skip(offset)
-        .step_by(ONE_OF)
-        .map(|row| key(row))
-        .collect()
+    rows.iter().skip(offset).step_by(ONE_OF).map(key).collect()
 }
 
 /// Payable bills of the ledger that the session does not hold and did not just give up.
@@ -241,7 +237,7 @@ async fn not_selected(db: &Db, session: SessionId, given_up: &[BillKey]) -> Resu
         most = i64::try_from(MAX_MOVED)?,
     );
     let rows = db.rows(query).await?;
-    let keys: Vec<BillKey> = rows.iter().map(|row| key(row)).collect::<Result<_>>()?;
+    let keys: Vec<BillKey> = rows.iter().map(key).collect::<Result<_>>()?;
     Ok(keys
         .into_iter()
         .filter(|key| !given_up.contains(key))

@@ -3,9 +3,10 @@
 use counterfoil_task::TaskStatus::{Cancelled, Success};
 
 use super::super::example::{
-    activating, completed, conflicted, decided, handed_over, pointer_only, published, status,
-    submitted, under_review_now,
+    activating, completed, conflicted, decided, handed_over, pointer_only, published, session,
+    status, submitted, under_review_now,
 };
+use super::super::facts::Tasks;
 use super::super::standing::tests::{batch, minutes, task};
 use super::*;
 
@@ -38,6 +39,12 @@ fn every_stage_has_its_look() {
         facts.tasks.activation = Some(task(Success));
         facts
     };
+    let imported = || {
+        let mut facts = decided("APPROVED", 40);
+        session(&mut facts).status = "SUBMITTING".into();
+        facts.tasks = Tasks::default();
+        facts
+    };
     let table = [
         // submission, S03, publication, S04, S05, review, S07, S08, S12, S13, S09, payment (S06)
         ("submitted", submitted(), "DW----------"),
@@ -60,6 +67,7 @@ fn every_stage_has_its_look() {
         ("decided", decided("APPROVED", 20), "DDDDDDW-----"),
         ("rejected", decided("REJECTED", 30), "DDDDDDD-----"),
         ("approved", decided("APPROVED", 40), "DDDDDDDD???-"),
+        ("imported at WAIT_PAY", imported(), "DDD?-DDD???-"),
         ("paid", decided("APPROVED", 50), "DDDDDDDD???D"),
         ("cancelled", cancelled(), "DDD---------D"),
     ];
