@@ -46,7 +46,7 @@ pub const SESSION: Machine = Machine {
         ("", "EDITING", "open"),
         ("EDITING", "SUBMITTING", "submit"),
         ("SUBMIT_FAILED", "SUBMITTING", "submit again"),
-        ("SUBMITTING", "SUBMIT_FAILED", "S03 conflict or lost publish"),
+        ("SUBMITTING", "SUBMIT_FAILED", "S03 conflict or lost publish, or order cancelled"),
         ("SUBMITTING", "PUBLISHED_LOCK_SYNCING", "S03 publish"),
         ("PUBLISHED_LOCK_SYNCING", "COMPLETED", "S04 complete"),
         ("PUBLISHED_LOCK_SYNCING", "SUBMIT_FAILED", "S04 invalid revise, or order cancelled"),
@@ -101,7 +101,6 @@ pub const ORDER: Machine = Machine {
         ("10", "90", "cancel"),
         ("20", "90", "cancel"),
         ("30", "90", "cancel"),
-        ("40", "90", "cancel"),
     ],
 };
 

@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use counterfoil_db::{Clock, FaultPlan, Faults, Instant, Settings};
 use counterfoil_payment::session::qualify::Tolerance;
 use counterfoil_protocol::Fen;
+use counterfoil_task::{KickSettings, Kicker};
 use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,79 @@ pub struct Config {
     pub scheduler: SchedulerConfig,
     /// When a rent counts as abnormal.
     pub qualification: QualificationConfig,
+    /// Hints after a commit that a task is ready.
+    pub kick: KickConfig,
+}
+
+/// Hints after a commit that a task is ready. Off or lost, the scan finds the task.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct KickConfig {
+    /// Whether there are any.
+    pub enabled: bool,
+    /// Workers that always wait.
+    pub core_workers: usize,
+    /// Workers at most, while hints wait.
+    pub max_workers: usize,
+    /// Hints that wait at most.
+    pub queue: usize,
+    /// By stage, as `job list` names them.
+    pub stages: BTreeMap<String, StageKickConfig>,
+}
+
+/// One stage's hints.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct StageKickConfig {
+    /// Whether there are any.
+    pub enabled: bool,
+    /// The share of tasks that get one, 0 to 100.
+    pub gray_percent: u32,
+}
+
+impl Default for StageKickConfig {
+    fn default() -> StageKickConfig {
+        StageKickConfig { enabled: true, gray_percent: 100 }
+    }
+}
+
+impl Default for KickConfig {
+    fn default() -> KickConfig {
+        let KickSettings { core_workers, max_workers, queue, .. } = KickSettings::default();
+        KickConfig { enabled: true, core_workers, max_workers, queue, stages: BTreeMap::new() }
+    }
+}
+
+impl KickConfig {
+    /// A pool as configured.
+    ///
+    /// # Errors
+    /// A stage that no kind of work has, or limits that leave no worker.
+    pub fn kicker(&self, stages: &[&str]) -> Result<Kicker> {
+        if !self.enabled {
+            return Ok(Kicker::none());
+        }
+        anyhow::ensure!(self.core_workers > 0, "kick.core-workers must be at least 1");
+        anyhow::ensure!(
+            self.max_workers >= self.core_workers,
+            "kick.max-workers must not be below kick.core-workers"
+        );
+        let mut settings = KickSettings {
+            core_workers: self.core_workers,
+            max_workers: self.max_workers,
+            queue: self.queue,
+            ..KickSettings::default()
+        };
+        for (stage, config) in &self.stages {
+            let known = stages.contains(&stage.as_str());
+            anyhow::ensure!(known, "kick.stages names the unknown stage {stage}");
+            if !config.enabled {
+                settings.disabled_stages.insert(stage.clone());
+            }
+            settings.gray_percent.insert(stage.clone(), config.gray_percent.min(100));
+        }
+        Ok(Kicker::pool(settings))
+    }
 }
 
 /// When a rent counts as abnormal: further from the contract than either limit allows.
@@ -67,6 +141,8 @@ pub struct SchedulerConfig {
     pub default_cron: String,
     /// Handler name → cron expression.
     pub jobs: BTreeMap<String, String>,
+    /// When the whole set of rules is checked.
+    pub rules_cron: String,
 }
 
 /// The HTTP server.
@@ -96,6 +172,7 @@ impl Default for Config {
             review: ReviewConfig::default(),
             scheduler: SchedulerConfig::default(),
             qualification: QualificationConfig::default(),
+            kick: KickConfig::default(),
         }
     }
 }
@@ -108,7 +185,11 @@ impl Default for ServerConfig {
 
 impl Default for SchedulerConfig {
     fn default() -> SchedulerConfig {
-        SchedulerConfig { default_cron: "*/10 * * * * *".into(), jobs: BTreeMap::new() }
+        SchedulerConfig {
+            default_cron: "*/10 * * * * *".into(),
+            jobs: BTreeMap::new(),
+            rules_cron: "0 */10 * * * *".into(),
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! `counterfoil`: a durable task engine, resident income payment and answer reconciliation.
+//! `counterfoil`: a durable task engine and resident income payment.
 
 use std::process::ExitCode;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use chrono::TimeDelta;
-use counterfoil_db::{Instant, Read};
+use counterfoil_db::{Db, Instant, Read};
 use counterfoil_task::{Engine, RoundError, Shutdown};
 use croner::Cron;
 use croner::parser::{CronParser, Seconds};
@@ -27,14 +27,12 @@ pub fn jobs(engine: &Engine, config: &crate::config::SchedulerConfig) -> Result<
         let known = handlers.contains(&named.as_str());
         anyhow::ensure!(known, "scheduler.jobs names the unknown handler {named}");
     }
-    let parse = |handler: &'static str| {
+    let job = |handler: &'static str| {
         let text = config.jobs.get(handler).unwrap_or(&config.default_cron);
-        let parser = CronParser::builder().seconds(Seconds::Optional).build();
-        let cron = parser.parse(text);
-        let cron = cron.with_context(|| format!("the cron expression {text} of {handler}"))?;
+        let cron = parse(text).with_context(|| format!("scheduler, {handler}"))?;
         Ok(Job { handler, cron })
     };
-    handlers.into_iter().map(parse).collect()
+    handlers.into_iter().map(job).collect()
 }
 
 /// Runs rounds until shutdown.
@@ -47,42 +45,83 @@ pub async fn run(engine: Arc<Engine>, jobs: Vec<Job>, shutdown: Shutdown) {
 }
 
 async fn run_job(engine: Arc<Engine>, job: Job, mut shutdown: Shutdown) {
-    let mut last: Option<Instant> = None;
-    while !shutdown.is_asked() {
-        let now = match engine.db().now().await {
-            Ok(now) => now,
-            Err(error) => {
-                tracing::warn!(handler = job.handler, %error, "the clock cannot be read");
-                if pause(TimeDelta::seconds(1), &mut shutdown).await {
-                    return;
-                }
-                continue;
-            }
-        };
-        // After a clock that jumped back, what was last is no measure any more.
-        let from = last.filter(|last| *last <= now).unwrap_or(now);
-        let Ok(next) = job.cron.find_next_occurrence(&from, false) else {
-            tracing::warn!(handler = job.handler, "its cron expression never comes again");
-            return;
-        };
-        if next > now {
-            if pause((next - now).min(MAX_WAIT), &mut shutdown).await {
-                return;
-            }
-            last = last.or(Some(from));
-            continue;
-        }
-        last = Some(now);
+    let db = engine.db().clone();
+    let mut turns = Turns::new(job.cron);
+    while turns.wait(&db, job.handler, &mut shutdown).await {
         round(&engine, job.handler).await;
     }
 }
 
-/// Waits; true = asked to stop meanwhile.
-async fn pause(wait: TimeDelta, shutdown: &mut Shutdown) -> bool {
+/// The cron expression of the whole set of rules.
+pub fn rules_cron(config: &crate::config::SchedulerConfig) -> Result<Cron> {
+    parse(&config.rules_cron).context("scheduler.rules-cron")
+}
+
+/// Checks all rules whenever they are due. A broken one is logged; nothing is undone.
+pub async fn check_rules(db: Db, cron: Cron, mut shutdown: Shutdown) {
+    let mut turns = Turns::new(cron);
+    while turns.wait(&db, "rules", &mut shutdown).await {
+        for rule in crate::wiring::rules() {
+            match counterfoil_task::check(&db, &rule).await {
+                Ok(None) => {}
+                Ok(Some(breach)) => {
+                    tracing::error!(rule = rule.name, rows = ?breach.rows, "a rule is broken");
+                }
+                Err(error) => tracing::warn!(rule = rule.name, %error, "a rule cannot be read"),
+            }
+        }
+    }
+}
+
+fn parse(text: &str) -> Result<Cron> {
+    let parser = CronParser::builder().seconds(Seconds::Optional).build();
+    parser.parse(text).with_context(|| format!("the cron expression {text}"))
+}
+
+/// When a cron expression is due, by the database's clock.
+struct Turns {
+    cron: Cron,
+    last: Option<Instant>,
+}
+
+impl Turns {
+    fn new(cron: Cron) -> Turns {
+        Turns { cron, last: None }
+    }
+
+    /// Waits for the next turn; false = asked to stop, or it never comes.
+    async fn wait(&mut self, db: &Db, what: &str, shutdown: &mut Shutdown) -> bool {
+        while !shutdown.is_asked() {
+            let now = match db.now().await {
+                Ok(now) => now,
+                Err(error) => {
+                    tracing::warn!(what, %error, "the clock cannot be read");
+                    pause(TimeDelta::seconds(1), shutdown).await;
+                    continue;
+                }
+            };
+            // After a clock that jumped back, what was last is no measure any more.
+            let from = *self.last.insert(self.last.filter(|last| *last <= now).unwrap_or(now));
+            let Ok(next) = self.cron.find_next_occurrence(&from, false) else {
+                tracing::warn!(what, "its cron expression never comes again");
+                return false;
+            };
+            if next <= now {
+                self.last = Some(now);
+                return true;
+            }
+            pause((next - now).min(MAX_WAIT), shutdown).await;
+        }
+        false
+    }
+}
+
+/// Waits, or less when asked to stop meanwhile.
+async fn pause(wait: TimeDelta, shutdown: &mut Shutdown) {
     let wait = wait.to_std().unwrap_or_default();
     tokio::select! {
-        () = shutdown.asked() => true,
-        () = tokio::time::sleep(wait) => false,
+        () = shutdown.asked() => {}
+        () = tokio::time::sleep(wait) => {}
     }
 }
 

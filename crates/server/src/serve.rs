@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use axum::Router;
 use axum::routing::get;
 use counterfoil_db::Db;
-use counterfoil_task::{Engine, KickSettings, Kicker, Shutdown, ShutdownHandle};
+use counterfoil_task::{Engine, Shutdown, ShutdownHandle};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -67,9 +67,10 @@ impl Service {
                 tracing::error!(%error, "the HTTP server ended");
             }
         });
-        let engine = wiring::engine(db, &config.review, &review_url)?
-            .with_kicker(Kicker::pool(KickSettings::default()))
-            .with_shutdown(shutdown.clone());
+        let engine = wiring::engine(db, &config.review, &review_url)?;
+        let stages: Vec<&str> = engine.kinds().map(|kind| kind.stage).collect();
+        let kicker = config.kick.kicker(&stages)?;
+        let engine = engine.with_kicker(kicker).with_shutdown(shutdown.clone());
         start_work(&mut parts, Arc::new(engine), config, roles, &shutdown)?;
         Ok(Service { address, handle, parts })
     }
@@ -125,6 +126,8 @@ fn start_work(
     }
     if roles.contains(&Role::Scheduler) {
         let jobs = scheduler::jobs(&engine, &config.scheduler)?;
+        let rules = scheduler::rules_cron(&config.scheduler)?;
+        parts.spawn(scheduler::check_rules(engine.db().clone(), rules, shutdown.clone()));
         parts.spawn(scheduler::run(engine, jobs, shutdown.clone()));
     }
     Ok(())

@@ -26,7 +26,7 @@ pub const TRANSITIONS: &[(TaskStatus, TaskStatus, &str)] = &[
     (Running, Running, "claim of a stale attempt"),
     (Running, Success, "success"),
     (Running, Failed, "failure"),
-    (Running, Cancelled, "cancelled by its own work"),
+    (Running, Cancelled, "cancelled by its own work or a business rule"),
     (Running, Pending, "handed back"),
     (Pending, Cancelled, "cancelled by a person or a business rule"),
     (Failed, Cancelled, "cancelled by a person or a business rule"),

@@ -165,14 +165,7 @@ fn waits_for_payment(facts: &OrderFacts) -> (String, Vec<Step>) {
         "OFFLINE" => "is approved and waits for its offline payment to be recorded".to_owned(),
         _ => format!("is approved and waits for payment ({kind}, {push})"),
     };
-    let steps = match kind {
-        "OFFLINE" => vec![step(
-            "record the payment with its evidence",
-            format!("counterfoil order record-payment {}", order.id),
-        )],
-        _ => vec![],
-    };
-    (sentence, steps)
+    (sentence, vec![])
 }
 
 fn failed_submission(facts: &OrderFacts) -> (String, Vec<Step>) {

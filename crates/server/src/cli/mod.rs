@@ -31,8 +31,7 @@ use crate::serve::OwnReviewCentre;
 use crate::wiring;
 pub use output::{Failure, Output};
 
-/// A durable task engine, resident income payment and answer reconciliation: no success may claim
-/// more than it proves.
+/// A durable task engine and resident income payment: no success may claim more than it proves.
 #[derive(Debug, Parser)]
 #[command(name = "counterfoil", version, max_term_width = 100)]
 pub struct Cli {

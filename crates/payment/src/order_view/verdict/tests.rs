@@ -283,7 +283,7 @@ const DECIDED: &[Case] = &[
         "waits offline",
         || paying("OFFLINE", None),
         "Order PO1 is approved and waits for its offline payment to be recorded.",
-        &["counterfoil order record-payment 1"],
+        &[],
     ),
     ("paid", || decided("APPROVED", 50), "Order PO1 is paid in full.", &[]),
     (
