@@ -284,6 +284,14 @@ on_every_database! {
         assert_eq!(number(&db, "SELECT COUNT(*) FROM fi_monthly_income_difference").await, 0);
     }
 
+    async fn companies_and_partners_may_come_after_their_bills(app: TestApp) {
+        let db = app.db.clone();
+        let imported = import(&db, &[S1, S2, S3]).await.unwrap();
+        assert_eq!(counts(&imported), [3, 0, 0, 0]);
+        references(&db).await;
+        assert_eq!(counts(&import(&db, &[S1, S2, S3]).await.unwrap()), [0, 0, 3, 0]);
+    }
+
     async fn rows_that_contradict_each_other_are_both_refused(app: TestApp) {
         let db = app.db.clone();
         references(&db).await;
@@ -403,10 +411,13 @@ const BAD_ROWS: &[(&str, &str)] = &[
          decimals",
     ),
     (
-        "S9,202609,1,1,1,3,7,,,,,1",
-        "line 3, project_company_id: 3 is no project company; import companies first",
+        "S9,202609,1,1,1,,7,,,,,1",
+        "line 3, project_company_id: \"\" is no id: write a whole number from 1 to 999999999999",
     ),
-    ("S9,202609,1,1,1,1,9,,,,,1", "line 3, partner_id: 9 is no partner; import partners first"),
+    (
+        "S9,202609,1,1,1,1,7.0,,,,,1",
+        "line 3, partner_id: \"7.0\" is no id: write a whole number from 1 to 999999999999",
+    ),
     (
         "S9,202609,1,1,1,1,-7,,,,,1",
         "line 3, partner_id: \"-7\" is no id: write a whole number from 1 to 999999999999",
