@@ -63,7 +63,23 @@ async fn apply_missing(tx: &mut Tx, steps: &[Migration]) -> Result<Vec<u32>> {
         })?;
         applied.push(step.number);
     }
+    start_generated_ids(tx).await?;
     Ok(applied)
+}
+
+/// Generated ids start at 1 000 000 000 000 everywhere, so that explicit ids of imports stay below.
+/// PostgreSQL and MariaDB say so in the table; SQLite keeps it in a table of its own.
+async fn start_generated_ids(tx: &mut Tx) -> Result<()> {
+    if tx.dialect() == Dialect::Sqlite {
+        tx.execute(sql!(
+            "INSERT INTO sqlite_sequence (name, seq)
+             SELECT m.name, 999999999999 FROM sqlite_master m
+             WHERE m.type = 'table' AND m.sql LIKE '%AUTOINCREMENT%'
+               AND NOT EXISTS (SELECT 1 FROM sqlite_sequence s WHERE s.name = m.name)"
+        ))
+        .await?;
+    }
+    Ok(())
 }
 
 async fn apply(tx: &mut Tx, step: &Migration) -> Result<()> {

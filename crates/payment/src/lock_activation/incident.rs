@@ -26,7 +26,15 @@ pub(super) async fn classify_and_lease(
     version: VersionId,
 ) -> Result<Entry, WorkError> {
     let mut tx = run.begin().await?;
-    let context = VersionContext::read(&*tx, version).await?;
+    let mut context = VersionContext::read(&*tx, version).await?;
+    let route = boundary::decide(boundary::facts(&context));
+    if route == Route::ProceedWithIncident && !context.incident {
+        // By itself: it stands, whether the batch can be had now or not.
+        record(&mut tx, &context).await?;
+        tx.commit("lock_activation.record_incident").await?;
+        tx = run.begin().await?;
+        context = VersionContext::read(&*tx, version).await?;
+    }
     match boundary::decide(boundary::facts(&context)) {
         Route::Proceed => {}
         Route::ProceedWithIncident => record(&mut tx, &context).await?,
@@ -80,14 +88,14 @@ async fn record(tx: &mut Fenced<'_>, context: &VersionContext) -> Result<(), Wor
     ))
     .await?;
     let detail = serde_json::json!({
-        "pointer": context.pointer, "targetDataVersion": context.target_data,
+        "reason": PUBLISHED_INCIDENT, "pointer": context.pointer, "targetDataVersion": context.target_data,
         "versionBuildStatus": context.build_status,
         "sessionCreator": context.session_creator, "orderCreator": context.order_creator,
     });
     let subject = context.subject();
     tx.trace(
         Action::Incident,
-        PUBLISHED_INCIDENT,
+        "RECORDED",
         Some(detail.to_string()),
         &subject,
     )

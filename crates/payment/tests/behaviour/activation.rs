@@ -60,7 +60,9 @@ async fn lease_ends_in_the_middle(hand: Hand<'_>) {
 
 /// Whether the rule says that an order's next task is blocked.
 async fn is_blocked(app: &TestApp) -> bool {
-    let rule = RULES.iter().find(|rule| rule.name == "hand-over-is-not-blocked");
+    let rule = RULES
+        .iter()
+        .find(|rule| rule.name == "hand-over-is-not-blocked");
     let breach = counterfoil_task::check(&app.db, rule.expect("the rule")).await;
     breach.expect("a check").is_some()
 }

@@ -59,19 +59,29 @@ fn one_incident() -> [String; 1] {
 }
 
 async fn tasks(app: &TestApp) -> Vec<String> {
-    app.lines("SELECT business_key, task_status, retry_count FROM fi_async_task ORDER BY id").await
+    app.lines("SELECT business_key, task_status, retry_count FROM fi_async_task ORDER BY id")
+        .await
 }
 
 /// Brought into line, whatever the version's status says; it is not repaired.
 async fn is_in_line(hand: Hand<'_>, status: &str) {
-    assert_eq!(hand.lock(1001).await, "ACTIVE|S1:202609|201|2|PUBLISHED_REFRESH|NULL");
+    assert_eq!(
+        hand.lock(1001).await,
+        "ACTIVE|S1:202609|201|2|PUBLISHED_REFRESH|NULL"
+    );
     assert!(hand.lock(1002).await.starts_with("RELEASED|"));
-    assert_eq!(hand.lock(1004).await, "ACTIVE|S4:202609|204|2|PUBLISHED_ACTIVE|NULL");
+    assert_eq!(
+        hand.lock(1004).await,
+        "ACTIVE|S4:202609|204|2|PUBLISHED_ACTIVE|NULL"
+    );
     assert_eq!(hand.references(4).await, "30|1|204");
     let version = "SELECT version_build_status FROM fi_resident_income_payment_order_version
         WHERE id = 22";
     assert_eq!(hand.0.value(version).await, status);
-    assert_eq!(tasks(hand.0).await, ["LOCK_ACTIVATE:22|2|0", "AUDIT_PLAN_CREATE:22|0|0"]);
+    assert_eq!(
+        tasks(hand.0).await,
+        ["LOCK_ACTIVATE:22|2|0", "AUDIT_PLAN_CREATE:22|0|0"]
+    );
 }
 
 /// The running example anew, with these changes.

@@ -63,7 +63,9 @@ async fn revision(app: &TestApp) -> (Submission, Submission) {
     let fixture = Fixture(app);
     fixture.records(4).await;
     let v1 = published(app, &[1, 2, 3].map(Bill::payable)).await;
-    let session = fixture.revise_session(v1.order.0, &[1, 4].map(Bill::payable)).await;
+    let session = fixture
+        .revise_session(v1.order.0, &[1, 4].map(Bill::payable))
+        .await;
     let v2 = fixture.submit(session).await;
     (v1, v2)
 }

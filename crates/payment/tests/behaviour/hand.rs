@@ -154,14 +154,21 @@ impl<'a> Hand<'a> {
 
     /// Takes all of it away again.
     pub async fn wipe(self) {
-        let engine = ["fi_async_task", "fi_resident_income_payment_async_operation_log"];
+        let engine = [
+            "fi_async_task",
+            "fi_resident_income_payment_async_operation_log",
+        ];
         for table in engine.into_iter().chain(TABLES) {
             self.0.execute(&format!("DELETE FROM {table}")).await;
         }
     }
 
     async fn record(self, table: &str, id: i64, n: i64) {
-        let checked = if table == "fi_customer_bill" { "" } else { ", partner_query_status" };
+        let checked = if table == "fi_customer_bill" {
+            ""
+        } else {
+            ", partner_query_status"
+        };
         let passed = if checked.is_empty() { "" } else { ", 20" };
         self.0
             .execute(&format!(
@@ -251,12 +258,16 @@ impl<'a> Hand<'a> {
 
     /// Every column of every row of one table.
     pub async fn rows(self, table: &str) -> Vec<String> {
-        self.0.lines(&format!("SELECT * FROM {table} ORDER BY id")).await
+        self.0
+            .lines(&format!("SELECT * FROM {table} ORDER BY id"))
+            .await
     }
 
     /// Every column of one row.
     pub async fn row(self, table: &str, id: i64) -> String {
-        self.0.value(&format!("SELECT * FROM {table} WHERE id = {id}")).await
+        self.0
+            .value(&format!("SELECT * FROM {table} WHERE id = {id}"))
+            .await
     }
 
     /// `status|order|line` of a bill's record, n from 1 for A.
@@ -276,8 +287,16 @@ impl<'a> Hand<'a> {
     pub async fn references(self, n: i64) -> String {
         let [(ledger, _), (small, _), (partner, _)] = RECORDS;
         let reference = self.reference(ledger, n).await;
-        assert_eq!(self.reference(small, n).await, reference, "small bill of bill {n}");
-        assert_eq!(self.reference(partner, n).await, reference, "partner bill of bill {n}");
+        assert_eq!(
+            self.reference(small, n).await,
+            reference,
+            "small bill of bill {n}"
+        );
+        assert_eq!(
+            self.reference(partner, n).await,
+            reference,
+            "partner bill of bill {n}"
+        );
         reference
     }
 

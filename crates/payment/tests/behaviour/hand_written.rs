@@ -8,7 +8,10 @@ use super::hand::{Hand, RECORDS, RENT_ABNORMAL};
 
 /// What the running example comes to, by whatever batches.
 async fn is_in_line(hand: Hand<'_>) {
-    assert_eq!(hand.lock(1001).await, "ACTIVE|S1:202609|201|2|PUBLISHED_REFRESH|NULL");
+    assert_eq!(
+        hand.lock(1001).await,
+        "ACTIVE|S1:202609|201|2|PUBLISHED_REFRESH|NULL"
+    );
     for id in [1002, 1003] {
         let station = id - 1000;
         let line = station + 100;
@@ -17,7 +20,10 @@ async fn is_in_line(hand: Hand<'_>) {
         );
         assert_eq!(hand.lock(id).await, expected);
     }
-    assert_eq!(hand.lock(1004).await, "ACTIVE|S4:202609|204|2|PUBLISHED_ACTIVE|NULL");
+    assert_eq!(
+        hand.lock(1004).await,
+        "ACTIVE|S4:202609|204|2|PUBLISHED_ACTIVE|NULL"
+    );
     assert_eq!(hand.references(1).await, "30|1|201");
     assert_eq!(hand.references(2).await, "20|NULL|NULL");
     assert_eq!(hand.references(3).await, "10|NULL|NULL");
@@ -94,6 +100,17 @@ on_every_database! {
         }
         hand.activated().await;
         is_in_line(hand).await;
+    }
+
+    async fn generated_ids_start_at_a_million_million_and_explicit_ids_stay_below(app: TestApp) {
+        let insert = |columns: &str, values: &str| format!("INSERT INTO selection_session
+            (creator_user_id{columns}) VALUES (7{values})");
+        for (columns, values) in [("", ""), (", id", ", 5"), ("", ""), (", id", ", 6"), ("", "")] {
+            app.execute(&insert(columns, values)).await;
+        }
+        let ids = app.lines("SELECT id FROM selection_session ORDER BY id").await;
+        let expected = ["5", "6", "1000000000000", "1000000000001", "1000000000002"];
+        assert_eq!(ids, expected);
     }
 
     async fn every_batch_size_comes_to_the_same(app: TestApp) {

@@ -11,8 +11,10 @@ const SESSIONS: i64 = 200;
 
 /// Both processes build at once.
 async fn build(one: &TestApp, other: &TestApp) -> Summary {
-    let (first, second) =
-        tokio::join!(one.round(SUBMIT_BUILD.handler), other.round(SUBMIT_BUILD.handler));
+    let (first, second) = tokio::join!(
+        one.round(SUBMIT_BUILD.handler),
+        other.round(SUBMIT_BUILD.handler)
+    );
     assert_eq!(first.failed + second.failed, 0, "{first:?} {second:?}");
     Summary {
         succeeded: first.succeeded + second.succeeded,
@@ -22,7 +24,9 @@ async fn build(one: &TestApp, other: &TestApp) -> Summary {
 }
 
 async fn submitted(app: TestApp, session: SessionId) -> bool {
-    submit(&app.db, &Kicker::none(), session, CREATOR).await.is_ok()
+    submit(&app.db, &Kicker::none(), session, CREATOR)
+        .await
+        .is_ok()
 }
 
 on_every_database! {

@@ -11,12 +11,23 @@ async fn fails_naming(hand: Hand<'_>, named: &[&str]) {
         assert!(message.contains(name), "{name} is not in: {message}");
     }
     let batch = "SELECT batch_status, lease_expire_time, error_code FROM selection_submit_batch";
-    assert_eq!(hand.0.value(batch).await, "FAILED|NULL|lock-verification", "{message}");
+    assert_eq!(
+        hand.0.value(batch).await,
+        "FAILED|NULL|lock-verification",
+        "{message}"
+    );
     let kept = "SELECT error_message FROM selection_submit_batch";
-    assert!(message.contains(&hand.0.value(kept).await), "the batch keeps the error");
+    assert!(
+        message.contains(&hand.0.value(kept).await),
+        "the batch keeps the error"
+    );
     let session = "SELECT status, active_submit_id FROM selection_session WHERE id = 12";
     assert_eq!(hand.0.value(session).await, "PUBLISHED_LOCK_SYNCING|22");
-    assert_eq!(hand.0.value("SELECT COUNT(*) FROM fi_async_task").await, "1", "no S05");
+    assert_eq!(
+        hand.0.value("SELECT COUNT(*) FROM fi_async_task").await,
+        "1",
+        "no S05"
+    );
 }
 
 async fn revision_with<'a>(app: &'a TestApp, change: &str) -> Hand<'a> {
