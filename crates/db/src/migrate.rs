@@ -57,17 +57,24 @@ async fn apply_missing(tx: &mut Tx, steps: &[Migration]) -> Result<Vec<u32>> {
         })?;
         applied.push(step.number);
     }
-    if tx.dialect() == Dialect::Sqlite {
-        tx.execute(sql!(SQLITE_FIRST_IDS)).await?;
-    }
+    start_generated_ids(tx).await?;
     Ok(applied)
 }
 
-/// Generated ids start at 1 000 000 000 000 everywhere; SQLite counts in a table of its own.
-const SQLITE_FIRST_IDS: &str = "INSERT INTO sqlite_sequence (name, seq)
-  SELECT name, 999999999999 FROM sqlite_master
-  WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'
-    AND name NOT IN (SELECT name FROM sqlite_sequence)";
+/// Generated ids start at 1 000 000 000 000 everywhere, so that explicit ids of imports stay below.
+/// PostgreSQL and MariaDB say so in the table; SQLite keeps it in a table of its own.
+async fn start_generated_ids(tx: &mut Tx) -> Result<()> {
+    if tx.dialect() == Dialect::Sqlite {
+        tx.execute(sql!(
+            "INSERT INTO sqlite_sequence (name, seq)
+             SELECT m.name, 999999999999 FROM sqlite_master m
+             WHERE m.type = 'table' AND m.sql LIKE '%AUTOINCREMENT%'
+               AND NOT EXISTS (SELECT 1 FROM sqlite_sequence s WHERE s.name = m.name)"
+        ))
+        .await?;
+    }
+    Ok(())
+}
 
 async fn apply(tx: &mut Tx, step: &Migration) -> Result<()> {
     for statement in step.ddl.split(";\n").map(str::trim).filter(|text| !text.is_empty()) {

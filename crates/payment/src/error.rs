@@ -35,8 +35,8 @@ pub enum PaymentError {
         /// What stands against it.
         why: String,
     },
-    /// No live version record has this id.
-    #[error("there is no order version record {0}")]
+    /// No live version record has this id, or its order or session is gone.
+    #[error("there is no order version record {0} with a live order and a live session")]
     VersionNotFound(VersionId),
     /// The session is not in a state that allows this.
     #[error("session {session} is {status}: {why}")]

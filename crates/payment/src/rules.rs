@@ -154,7 +154,7 @@ pub const RULES: &[Rule] = &[
         "SELECT station_id, bill_yearmonth, COUNT(*) AS holders, MIN(id) AS first_lock,
            MAX(id) AS last_lock
          FROM fi_resident_income_payment_bill_lock
-         WHERE lock_status IN ('RESERVED', 'ACTIVE')
+         WHERE lock_status IN ('RESERVED', 'ACTIVE') AND station_id <> ''
          GROUP BY station_id, bill_yearmonth HAVING COUNT(*) > 1
          ORDER BY station_id, bill_yearmonth LIMIT :limit",
     ),

@@ -108,7 +108,8 @@ fn bound(query: Query, context: &VersionContext, after: i64, last: i64) -> Query
 }
 
 /// Locks of the source version and round released with REVISE_REMOVED, whose bill has no PAYABLE
-/// line in the target version, no ACTIVE lock, and neither lock nor line of another order since.
+/// line in the target version, and neither an ACTIVE lock nor, since the release, a lock or a line
+/// of another order. A bill is a station and a month; rows written without them are no bill.
 macro_rules! released_lock {
     () => {
         "k.payment_order_id = :order AND k.data_version = :source_data
@@ -120,11 +121,27 @@ macro_rules! released_lock {
                AND t.line_type = 10 AND t.deleted = 0)
            AND NOT EXISTS (SELECT 1 FROM fi_resident_income_payment_bill_lock a
              WHERE a.station_id = k.station_id AND a.bill_yearmonth = k.bill_yearmonth
+               AND k.station_id <> ''
                AND (a.lock_status = 'ACTIVE'
                     OR (a.payment_order_id <> :order AND a.create_time >= k.release_time)))
            AND NOT EXISTS (SELECT 1 FROM fi_resident_income_payment_order_bill o
              WHERE o.station_id = k.station_id AND o.bill_yearmonth = k.bill_yearmonth
+               AND k.station_id <> ''
                AND o.payment_order_id <> :order AND o.create_time >= k.release_time)"
+    };
+}
+
+/// The same of the record itself, whatever bill its locks name.
+macro_rules! record_is_free {
+    ($id:literal) => {
+        concat!(
+            "NOT EXISTS (SELECT 1 FROM fi_resident_income_payment_bill_lock h
+               WHERE h.",
+            $id,
+            " = r.id
+                 AND (h.lock_status = 'ACTIVE'
+                      OR (h.payment_order_id <> :order AND h.create_time >= k.release_time)))"
+        )
     };
 }
 
@@ -212,10 +229,12 @@ macro_rules! left {
             " WHERE ",
             released_lock!(),
             " AND ",
+            record_is_free!($id),
+            " AND ",
             reference_is_ours!(),
             " AND ",
             $differs,
-            " LIMIT :limit"
+            " ORDER BY r.id LIMIT :limit"
         )
     };
 }
@@ -238,6 +257,8 @@ macro_rules! clean {
                 " AND r.deleted = 0 AND ",
                 released_lock!(),
                 " AND ",
+                record_is_free!($id),
+                " AND ",
                 reference_is_ours!(),
                 " AND ",
                 $differs
@@ -254,6 +275,8 @@ macro_rules! clean {
                 "r.locked_payment_order_id = NULL, r.locked_order_bill_id = NULL,
                  r.payment_status_update_time = :now, r.update_time = :now WHERE ",
                 released_lock!(),
+                " AND ",
+                record_is_free!($id),
                 " AND ",
                 reference_is_ours!(),
                 " AND ",

@@ -29,7 +29,15 @@ pub(super) async fn classify_and_lease(
     version: VersionId,
 ) -> Result<Entry, WorkError> {
     let mut tx = run.begin().await?;
-    let context = VersionContext::read(&*tx, version).await?;
+    let mut context = VersionContext::read(&*tx, version).await?;
+    let route = boundary::decide(boundary::facts(&context));
+    if route == Route::ProceedWithIncident && !context.incident {
+        // By itself: it stands, whether the batch can be had now or not.
+        record(&mut tx, &context).await?;
+        tx.commit("lock_activation.record_incident").await?;
+        tx = run.begin().await?;
+        context = VersionContext::read(&*tx, version).await?;
+    }
     match boundary::decide(boundary::facts(&context)) {
         Route::Proceed => {}
         Route::ProceedWithIncident => record(&mut tx, &context).await?,

@@ -48,8 +48,10 @@ async fn counts_agree(tx: &mut Tx, context: &VersionContext) -> Result<(), WorkE
         return Ok(());
     }
     let unlocked = first_unlocked(tx, context).await?;
+    let without_line = first_without_line(tx, context).await?;
     Err(failed(format!(
-        "{lines} PAYABLE lines but {locks} ACTIVE locks; first lines without one: {unlocked}"
+        "{lines} PAYABLE lines but {locks} ACTIVE locks; first lines without a lock: {unlocked}; \
+         first locks without a line: {without_line}"
     )))
 }
 
@@ -67,6 +69,25 @@ async fn first_unlocked(tx: &mut Tx, context: &VersionContext) -> Result<String,
         data = context.target_data.0,
         session = context.session.0,
         attempt = context.attempt.0,
+        limit = MAX_NAMED,
+    );
+    named(tx, query).await
+}
+
+async fn first_without_line(tx: &mut Tx, context: &VersionContext) -> Result<String, WorkError> {
+    let query = sql!(
+        "SELECT k.id AS id FROM fi_resident_income_payment_bill_lock k
+         WHERE k.payment_order_id = :order AND k.session_id = :session
+           AND k.submit_attempt = :attempt AND k.data_version = :data
+           AND k.lock_status = 'ACTIVE'
+           AND NOT EXISTS (SELECT 1 FROM fi_resident_income_payment_order_bill l
+             WHERE l.id = k.order_bill_id AND l.payment_order_id = :order
+               AND l.data_version = :data AND l.line_type = 10 AND l.deleted = 0)
+         ORDER BY k.id LIMIT :limit",
+        order = context.order.0,
+        session = context.session.0,
+        attempt = context.attempt.0,
+        data = context.target_data.0,
         limit = MAX_NAMED,
     );
     named(tx, query).await

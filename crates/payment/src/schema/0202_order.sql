@@ -112,6 +112,12 @@ CREATE INDEX IF NOT EXISTS ix_bill_lock_line ON fi_resident_income_payment_bill_
   (order_bill_id);
 CREATE INDEX IF NOT EXISTS ix_bill_lock_bill ON fi_resident_income_payment_bill_lock
   (station_id, bill_yearmonth, id);
+CREATE INDEX IF NOT EXISTS ix_bill_lock_difference ON fi_resident_income_payment_bill_lock
+  (diff_id);
+CREATE INDEX IF NOT EXISTS ix_bill_lock_small_bill ON fi_resident_income_payment_bill_lock
+  (small_bill_id);
+CREATE INDEX IF NOT EXISTS ix_bill_lock_partner_bill ON fi_resident_income_payment_bill_lock
+  (partner_bill_id);
 CREATE TABLE IF NOT EXISTS fi_resident_income_payment_order_approval_instance (
   id {id},
   payment_order_id BIGINT NOT NULL DEFAULT 0,

@@ -171,7 +171,8 @@ async fn count_unlocked(
     Ok(u64::try_from(tx.count(query).await?).unwrap_or(0))
 }
 
-/// Reserves one lock a line; a taken lock_key is passed over, and the count tells.
+/// Reserves one lock a line; a taken lock_key is passed over, and the count tells. In the order of
+/// the keys: two builds that want the same bills wait for each other and never in a circle.
 async fn reserve(tx: &mut Tx, context: &VersionContext, before: i64) -> Result<u64, WorkError> {
     let now = tx.now();
     let insert = sql!(
@@ -187,7 +188,7 @@ async fn reserve(tx: &mut Tx, context: &VersionContext, before: i64) -> Result<u
                 l.station_id, l.bill_yearmonth, l.diff_id, l.small_bill_id, l.partner_bill_id,
                 l.before_payment_status, l.before_partner_query_status, :now, :now ",
             lines_to_lock!(),
-            " ORDER BY l.id {or_ignore}"
+            " ORDER BY l.station_id, l.bill_yearmonth {or_ignore}"
         ),
         order = context.order.0,
         data = context.target_data.0,

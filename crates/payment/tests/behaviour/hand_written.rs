@@ -96,6 +96,17 @@ on_every_database! {
         is_in_line(hand).await;
     }
 
+    async fn generated_ids_start_at_a_million_million_and_explicit_ids_stay_below(app: TestApp) {
+        let insert = |columns: &str, values: &str| format!("INSERT INTO selection_session
+            (creator_user_id{columns}) VALUES (7{values})");
+        for (columns, values) in [("", ""), (", id", ", 5"), ("", ""), (", id", ", 6"), ("", "")] {
+            app.execute(&insert(columns, values)).await;
+        }
+        let ids = app.lines("SELECT id FROM selection_session ORDER BY id").await;
+        let expected = ["5", "6", "1000000000000", "1000000000001", "1000000000002"];
+        assert_eq!(ids, expected);
+    }
+
     async fn every_batch_size_comes_to_the_same(app: TestApp) {
         let hand = Hand::revision(&app).await;
         for size in ["NULL", "0", "-1", "-2147483648", "1", "2", "2147483647"] {
