@@ -4,12 +4,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sea_orm::sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions, MySqlSslMode};
-use sea_orm::sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
-use sea_orm::sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
-};
-use sea_orm::sqlx::{ConnectOptions, Executor};
+use sea_orm::sqlx::mysql::{MySqlConnectOptions, MySqlSslMode};
+use sea_orm::sqlx::pool::PoolOptions;
+use sea_orm::sqlx::postgres::{PgConnectOptions, PgSslMode};
+use sea_orm::sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sea_orm::sqlx::{ConnectOptions, Connection, Database, Executor, MySql, Postgres, Sqlite};
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, RuntimeErr};
 
 use crate::clock::{Clock, Instant};
@@ -194,6 +193,32 @@ fn one_pool(pool: DatabaseConnection) -> (DatabaseConnection, DatabaseConnection
     (pool.clone(), pool)
 }
 
+/// A connection idle for longer is asked for a sign of life before it is used: servers and
+/// firewalls close idle ones.
+const MAX_TRUSTED_IDLE: Duration = Duration::from_secs(60);
+
+/// What all pools have in common.
+///
+/// No lifetime and no idle limit: with either, sqlx 0.9 runs a maintenance task over `num_idle()`
+/// connections, whose count can fall below zero; the task then spins, and the runtime that is to
+/// be shut down waits for it for ever (met in a test that hung after its end).
+fn pool<D: Database>(settings: &Settings, connections: u32) -> PoolOptions<D> {
+    PoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(settings.acquire_timeout)
+        .max_lifetime(None)
+        .idle_timeout(None)
+        .test_before_acquire(false)
+        .before_acquire(|connection: &mut D::Connection, meta| {
+            Box::pin(async move {
+                if meta.idle_for > MAX_TRUSTED_IDLE {
+                    connection.ping().await?;
+                }
+                Ok(true)
+            })
+        })
+}
+
 /// One writer connection and a pool of readers: deferred transactions that read and then write
 /// fail under concurrency on SQLite (stack.md, fact 1).
 async fn sqlite(
@@ -207,17 +232,11 @@ async fn sqlite(
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(settings.busy_timeout)
         .disable_statement_logging();
-    let writer = SqlitePoolOptions::new()
-        .max_connections(1)
-        .acquire_timeout(settings.acquire_timeout)
-        .test_before_acquire(false)
+    let writer = pool::<Sqlite>(settings, 1)
         .connect_with(options.clone())
         .await
         .map_err(unreachable_database)?;
-    let reader = SqlitePoolOptions::new()
-        .max_connections(settings.max_connections)
-        .acquire_timeout(settings.acquire_timeout)
-        .test_before_acquire(false)
+    let reader = pool::<Sqlite>(settings, settings.max_connections)
         .connect_lazy_with(options.pragma("query_only", "ON"));
     Ok((writer.into(), reader.into()))
 }
@@ -242,10 +261,7 @@ async fn postgres(url: &str, settings: &Settings) -> Result<DatabaseConnection> 
         options = options.ssl_mode(PgSslMode::Disable);
     }
     let options = options.application_name("counterfoil").disable_statement_logging();
-    let pool = PgPoolOptions::new()
-        .max_connections(settings.max_connections)
-        .acquire_timeout(settings.acquire_timeout)
-        .test_before_acquire(false)
+    let pool = pool::<Postgres>(settings, settings.max_connections)
         .connect_with(options)
         .await
         .map_err(unreachable_database)?;
@@ -266,10 +282,7 @@ async fn mariadb(url: &str, settings: &Settings) -> Result<DatabaseConnection> {
         options = options.ssl_mode(MySqlSslMode::Disabled);
     }
     let options = options.disable_statement_logging();
-    let pool = MySqlPoolOptions::new()
-        .max_connections(settings.max_connections)
-        .acquire_timeout(settings.acquire_timeout)
-        .test_before_acquire(false)
+    let pool = pool::<MySql>(settings, settings.max_connections)
         .after_connect(|connection, _| {
             Box::pin(async move {
                 for statement in MARIADB_SESSION {
