@@ -88,7 +88,8 @@ async fn record(tx: &mut Fenced<'_>, context: &VersionContext) -> Result<(), Wor
     ))
     .await?;
     let detail = serde_json::json!({
-        "reason": PUBLISHED_INCIDENT, "pointer": context.pointer, "targetDataVersion": context.target_data,
+        "reason": PUBLISHED_INCIDENT,
+        "pointer": context.pointer, "targetDataVersion": context.target_data,
         "versionBuildStatus": context.build_status,
         "sessionCreator": context.session_creator, "orderCreator": context.order_creator,
     });

@@ -2,5 +2,5 @@
 
 mod submit;
 
-pub(crate) use submit::check_revisable;
+pub(crate) use submit::{check_revisable, name_source_lines};
 pub use submit::{Submission, submit};

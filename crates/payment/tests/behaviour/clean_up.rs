@@ -1,4 +1,4 @@
-//! Step 6 of S04 (payment-flow.md; seed 001, 4.5): old references are taken back, and nobody else's.
+//! Step 6 of S04 (payment-flow.md; seed 001, 4.5): old references are taken back, nobody else's.
 
 use counterfoil_e2e::{TestApp, on_every_database};
 

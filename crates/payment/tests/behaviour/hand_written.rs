@@ -128,7 +128,8 @@ on_every_database! {
     async fn zero_payable_lines_and_zero_locks_pass(app: TestApp) {
         let hand = Hand::new_order(&app, 0).await;
         hand.activated().await;
-        let batch = "SELECT batch_status, last_item_id, processed_count FROM selection_submit_batch";
+        let batch = "SELECT batch_status, last_item_id, processed_count
+            FROM selection_submit_batch";
         assert_eq!(app.value(batch).await, "DONE|0|0");
     }
 

@@ -26,7 +26,8 @@ async fn s06(app: &TestApp, reason: &str) {
     app.execute(&format!(
         r#"INSERT INTO fi_async_task (task_code, task_type, business_key, task_data)
          VALUES ('{}', '{}', '{key}',
-           '{{"paymentOrderVersionId":22,"taskScene":"LOCK_RELEASE","releaseReason":"{reason}"}}')"#,
+           '{{"paymentOrderVersionId":22,"taskScene":"LOCK_RELEASE",
+              "releaseReason":"{reason}"}}')"#,
         TaskCode::of("RIPLR", &key),
         LOCK_RELEASE.task_type
     ))

@@ -54,7 +54,8 @@ on_every_database! {
     async fn a_limit_of_zero_stays_zero_and_no_limit_is_three(app: TestApp) {
         let desk = Desk::open(&app).await;
         let rows = [
-            (1, "0", "0"), (2, "NULL", "0"), (3, "2", "NULL"), (4, "3", "NULL"), (5, "NULL", "NULL"),
+            (1, "0", "0"), (2, "NULL", "0"), (3, "2", "NULL"), (4, "3", "NULL"),
+            (5, "NULL", "NULL"),
             (6, "4", "5"), (7, "5", "5"), (8, "0", "1"), (9, "0", "-1"),
         ];
         for (id, retries, most) in rows {
