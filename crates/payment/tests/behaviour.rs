@@ -3,6 +3,7 @@
 mod behaviour {
     mod activation;
     mod boundary;
+    mod build;
     mod clean_up;
     mod conflict;
     mod crash;

@@ -1,6 +1,9 @@
 //! A round: select, claim one by one, run, count honestly.
 
+use std::panic::AssertUnwindSafe;
+
 use counterfoil_db::{Error as DbError, transact};
+use futures_util::FutureExt;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -165,7 +168,15 @@ impl Engine {
             terms: LeaseTerms { lasts: self.settings().lease_for },
             lease: std::sync::Mutex::new(None),
         };
-        match work.run(task, &run).await {
+        let ran = AssertUnwindSafe(work.run(task, &run)).catch_unwind().await;
+        let Ok(outcome) = ran else {
+            // As if its process had ended: a lost attempt, and no verdict. The others go on.
+            summary.failed += 1;
+            summary.trouble(task, "its work panicked; the row stays RUNNING until stale".into());
+            tracing::error!(task = %task.code, "work panicked");
+            return Ok(());
+        };
+        match outcome {
             Ok(verdict) => {
                 match verdict.0 {
                     Ending::Succeeded => summary.succeeded += 1,

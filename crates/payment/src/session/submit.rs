@@ -117,7 +117,7 @@ async fn try_submit(
         }
     };
     if facts.mode == Mode::Revise {
-        name_source_lines(&mut tx, session, source).await?;
+        name_source_lines(&mut tx, session, source.order, source.pointer).await?;
     }
     let submission = record(&mut tx, kicker, session, &facts, source).await?;
     tx.commit("session.submit").await?;
@@ -284,25 +284,36 @@ pub(crate) async fn check_revisable(
     }
 }
 
-/// A bill that was taken out and put back is still the bill of its source line.
-async fn name_source_lines(
+macro_rules! source_line {
+    () => {
+        "FROM fi_resident_income_payment_order_bill l
+         WHERE l.payment_order_id = :order AND l.data_version = :source_data
+           AND l.station_id = selection_session_item.station_id
+           AND l.bill_yearmonth = selection_session_item.bill_yearmonth AND l.deleted = 0"
+    };
+}
+
+/// Items name the line of the version they revise: a bill that was taken out and put back is still
+/// the bill of its source line. What an item names already stays.
+pub(crate) async fn name_source_lines(
     tx: &mut Tx,
     session: SessionId,
-    source: Source,
+    order: OrderId,
+    source_data: DataVersion,
 ) -> Result<(), PaymentError> {
     let now = tx.now();
     tx.execute(sql!(
-        "UPDATE selection_session_item
-         SET source_order_bill_id = (
-               SELECT MAX(l.id) FROM fi_resident_income_payment_order_bill l
-               WHERE l.payment_order_id = :order AND l.data_version = :pointer
-                 AND l.station_id = selection_session_item.station_id
-                 AND l.bill_yearmonth = selection_session_item.bill_yearmonth
-                 AND l.deleted = 0),
-             update_time = :now
-         WHERE session_id = :session AND source_order_bill_id IS NULL AND deleted = 0",
-        order = source.order.0,
-        pointer = source.pointer.0,
+        concat!(
+            "UPDATE selection_session_item SET source_order_bill_id = (SELECT MAX(l.id) ",
+            source_line!(),
+            "), update_time = :now
+             WHERE session_id = :session AND source_order_bill_id IS NULL AND deleted = 0
+               AND EXISTS (SELECT 1 ",
+            source_line!(),
+            ")"
+        ),
+        order = order.0,
+        source_data = source_data.0,
         now = now,
         session = session.0,
     ))

@@ -11,8 +11,9 @@ use counterfoil_protocol::VersionId;
 use counterfoil_task::{Kind, Lease, Run, Verdict, Work, WorkError};
 
 use crate::kinds::SUBMIT_BUILD;
+use crate::session::name_source_lines;
 use crate::submit_batch::{self, SUBMIT_BATCH};
-use crate::version::{SubmitBuildPayload, VersionContext};
+use crate::version::{Mode, SubmitBuildPayload, VersionContext};
 
 /// The work of S03.
 #[derive(Debug, Clone, Copy, Default)]
@@ -52,6 +53,10 @@ async fn enter(run: &Run<'_>, version: VersionId) -> Result<(VersionContext, Bat
     let context = VersionContext::read(&*tx, version).await?;
     check(&context)?;
     let batch = lease(run, &mut tx, version).await?;
+    if context.mode == Mode::Revise {
+        // Submitting has done it; a session written or repaired by hand may not have.
+        name_source_lines(&mut tx, context.session, context.order, context.source_data).await?;
+    }
     tx.commit("submit_build.enter").await?;
     Ok((context, batch))
 }

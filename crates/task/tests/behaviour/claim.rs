@@ -87,7 +87,7 @@ on_every_database! {
             assert_eq!(desk.state(1).await, format!("3|{attempt}|{attempt}|no"));
             app.pass_minutes(60);
         }
-        assert_eq!(desk.accept(1).await.is_blocked(), true);
+        assert!(desk.accept(1).await.is_blocked());
         rerun(&app, 1).await;
         assert_eq!(desk.state(1).await, "2|3|4|NULL");
     }

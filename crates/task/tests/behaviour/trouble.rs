@@ -145,6 +145,27 @@ on_every_database! {
         assert!(desk.state(2).await.contains("no_such_table"));
     }
 
+    async fn work_that_panics_is_a_lost_attempt_and_the_others_run(app: TestApp) {
+        let desk = Desk::open(&app).await;
+        for id in 1..=3 {
+            desk.accept(id).await;
+        }
+        let engine = engine(&app, |id, run| Box::pin(async move {
+            let mut tx = run.begin().await?;
+            log(&mut tx, id, 1).await?;
+            assert_ne!(id, 2, "on purpose");
+            tx.succeed("errand.done").await
+        }));
+        let summary = engine.round(ERRAND.handler, "").await.expect("a round");
+        assert_eq!(counts(&summary), [3, 3, 2, 0, 1]);
+        assert_eq!(summary.errors[0].task_code, code(2).to_string());
+        assert_eq!(desk.state(2).await, "1|0|1|NULL");
+        assert_eq!(desk.logged("errand_id = 2").await, 0);
+        app.pass_minutes(10);
+        let summary = observed(&app).0.round(ERRAND.handler, "").await.expect("a round");
+        assert_eq!(counts(&summary), [1, 1, 1, 0, 0]);
+    }
+
     async fn a_lost_database_ends_the_round_which_says_what_it_had_done(app: TestApp) {
         let desk = Desk::open(&app).await;
         for id in 1..=3 {
