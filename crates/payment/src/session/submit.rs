@@ -313,7 +313,8 @@ pub(crate) async fn check_revisable(
     }
 }
 
-/// A bill that was taken out and put back is still the bill of its source line.
+/// A bill that was taken out and put back is still the bill of its source line. `+ 0` has the line
+/// found by its bill: by the order's index every item would read the whole version.
 async fn name_source_lines(
     tx: &mut Tx,
     session: SessionId,
@@ -324,7 +325,7 @@ async fn name_source_lines(
         "UPDATE selection_session_item
          SET source_order_bill_id = (
                SELECT MAX(l.id) FROM fi_resident_income_payment_order_bill l
-               WHERE l.payment_order_id = :order AND l.data_version = :pointer
+               WHERE l.payment_order_id + 0 = :order AND l.data_version = :pointer
                  AND l.station_id = selection_session_item.station_id
                  AND l.bill_yearmonth = selection_session_item.bill_yearmonth
                  AND l.deleted = 0),
