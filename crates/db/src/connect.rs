@@ -12,7 +12,7 @@ use sea_orm::sqlx::{ConnectOptions, Connection, Database, Executor, MySql, Postg
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, RuntimeErr};
 
 use crate::clock::{Clock, Instant};
-use crate::{Dialect, Error, Faults, Query, Read, Result, Row};
+use crate::{Dialect, Error, Faults, Query, Read, Recorder, Result, Row};
 
 /// How to open a database. Every limit has a name.
 #[derive(Debug, Clone)]
@@ -27,6 +27,8 @@ pub struct Settings {
     pub clock: Clock,
     /// The fault hooks.
     pub faults: Faults,
+    /// What remembers the statements that run; `None` outside tests.
+    pub recorder: Option<Recorder>,
 }
 
 impl Default for Settings {
@@ -37,6 +39,7 @@ impl Default for Settings {
             busy_timeout: Duration::from_secs(30),
             clock: Clock::Database,
             faults: Faults::default(),
+            recorder: None,
         }
     }
 }
@@ -52,6 +55,7 @@ struct Inner {
     reader: DatabaseConnection,
     clock: Clock,
     faults: Faults,
+    recorder: Option<Recorder>,
     url: String,
 }
 
@@ -72,6 +76,7 @@ impl Db {
             reader,
             clock: settings.clock,
             faults: settings.faults,
+            recorder: settings.recorder,
             url: url.to_owned(),
         })))
     }
@@ -84,6 +89,10 @@ impl Db {
     /// The fault hooks of this database.
     pub fn faults(&self) -> &Faults {
         &self.0.faults
+    }
+
+    pub(crate) fn recorder(&self) -> Option<&Recorder> {
+        self.0.recorder.as_ref()
     }
 
     /// The URL without its password, for people.
@@ -138,11 +147,19 @@ impl Read for Db {
     }
 
     async fn rows(&self, query: Query) -> Result<Vec<Row>> {
+        note(self.recorder(), &query);
         rows(&self.0.reader, self.0.dialect, &query).await
     }
 
     async fn row(&self, query: Query) -> Result<Option<Row>> {
+        note(self.recorder(), &query);
         row(&self.0.reader, self.0.dialect, &query).await
+    }
+}
+
+pub(crate) fn note(recorder: Option<&Recorder>, query: &Query) {
+    if let Some(recorder) = recorder {
+        recorder.note(query);
     }
 }
 

@@ -14,6 +14,7 @@ mod fault;
 mod migrate;
 mod notify;
 mod query;
+mod recorder;
 mod row;
 mod transaction;
 
@@ -25,6 +26,7 @@ pub use fault::{FaultAction, FaultPlan, Faults, Side};
 pub use migrate::{Migration, applied, migrate};
 pub use notify::Notifications;
 pub use query::{Bind, Query, Text, Value};
+pub use recorder::Recorder;
 pub use row::Row;
 pub use transaction::{Retry, Tx};
 

@@ -121,7 +121,28 @@ impl Query {
         self
     }
 
-    pub(crate) fn text(&self, dialect: Dialect) -> &str {
+    /// The same statement with the same values and something before it, such as `EXPLAIN`.
+    #[must_use]
+    pub fn prefixed(&self, dialect: Dialect, prefix: &str) -> Query {
+        Query {
+            text: Source::Built(format!("{prefix} {}", self.text(dialect))),
+            parameters: self.parameters.clone(),
+        }
+    }
+
+    /// What the driver is given: the statement's text with the database's placeholders, and the
+    /// values in their order.
+    ///
+    /// # Errors
+    /// An unbound parameter or an unknown token.
+    pub fn translated(&self, dialect: Dialect) -> Result<(String, Vec<Value>)> {
+        let statement = self.statement(dialect)?;
+        let values = statement.values.map(|values| values.0);
+        Ok((statement.sql, values.unwrap_or_default()))
+    }
+
+    /// The text as it was written, for this database.
+    pub fn text(&self, dialect: Dialect) -> &str {
         match &self.text {
             Source::Built(text) => text,
             Source::Fixed(Text::Same(text)) => text,

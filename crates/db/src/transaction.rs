@@ -8,8 +8,10 @@ use sea_orm::{
     TransactionTrait,
 };
 
-use crate::connect::{read_clock, row, rows};
-use crate::{Db, Dialect, Error, Faults, Instant, Query, Read, Result, Row, Side, Transient};
+use crate::connect::{note, read_clock, row, rows};
+use crate::{
+    Db, Dialect, Error, Faults, Instant, Query, Read, Recorder, Result, Row, Side, Transient,
+};
 
 /// An open transaction: READ COMMITTED on PostgreSQL and MariaDB; on SQLite it holds the one write
 /// lock from its start. Dropped without a commit it rolls back and its hooks never fire.
@@ -18,6 +20,7 @@ pub struct Tx {
     dialect: Dialect,
     now: Instant,
     faults: Faults,
+    recorder: Option<Recorder>,
     after_commit: Vec<Box<dyn FnOnce() + Send + Sync>>,
 }
 
@@ -45,6 +48,7 @@ impl Db {
             dialect: self.dialect(),
             now,
             faults: self.faults().clone(),
+            recorder: self.recorder().cloned(),
             after_commit: Vec::new(),
         })
     }
@@ -58,6 +62,7 @@ impl Tx {
 
     /// Runs a statement; answers the number of rows it changed.
     pub async fn execute(&mut self, query: Query) -> Result<u64> {
+        note(self.recorder.as_ref(), &query);
         let done = self.inner.execute_raw(query.statement(self.dialect)?).await;
         let done = done.map_err(|error| Error::classify(error, query.text(self.dialect)))?;
         Ok(done.rows_affected())
@@ -68,6 +73,7 @@ impl Tx {
     /// The statement ends without `RETURNING`: PostgreSQL gets it appended, the other two tell the
     /// id of the connection's last insert.
     pub async fn insert(&mut self, query: Query) -> Result<i64> {
+        note(self.recorder.as_ref(), &query);
         let text = query.text(self.dialect).to_owned();
         let failed = |error| Error::classify(error, &text);
         let mut statement = query.statement(self.dialect)?;
@@ -128,10 +134,12 @@ impl Read for Tx {
     }
 
     async fn rows(&self, query: Query) -> Result<Vec<Row>> {
+        note(self.recorder.as_ref(), &query);
         rows(&self.inner, self.dialect, &query).await
     }
 
     async fn row(&self, query: Query) -> Result<Option<Row>> {
+        note(self.recorder.as_ref(), &query);
         row(&self.inner, self.dialect, &query).await
     }
 }

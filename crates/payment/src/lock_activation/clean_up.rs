@@ -2,6 +2,8 @@
 //!
 //! The same predicate says what the clean-up still has to write and what verification finds left:
 //! a row that it would change is a row that is wrong.
+//!
+//! A lock's target lines are found by the source line it names, and counted, as in `revise`.
 
 use counterfoil_db::{Query, Read, Text, Tx, sql, transact};
 use counterfoil_task::{Progress, Run, WorkError};
@@ -115,10 +117,10 @@ macro_rules! released_lock {
         "k.payment_order_id = :order AND k.data_version = :source_data
            AND k.submit_round = :source_round AND k.lock_status = 'RELEASED'
            AND k.release_reason = 'REVISE_REMOVED' AND k.id > :after AND k.id <= :last
-           AND NOT EXISTS (SELECT 1 FROM fi_resident_income_payment_order_bill t
-             WHERE t.payment_order_id = :order AND t.data_version = :target_data
-               AND t.source_order_bill_id = k.order_bill_id
-               AND t.line_type = 10 AND t.deleted = 0)
+           AND (SELECT COUNT(*) FROM fi_resident_income_payment_order_bill t
+             WHERE t.source_order_bill_id = k.order_bill_id AND t.payment_order_id + 0 = :order
+               AND t.data_version + 0 = :target_data
+               AND t.line_type = 10 AND t.deleted = 0) = 0
            AND NOT EXISTS (SELECT 1 FROM fi_resident_income_payment_bill_lock a
              WHERE a.station_id = k.station_id AND a.bill_yearmonth = k.bill_yearmonth
                AND k.station_id <> ''
@@ -157,8 +159,8 @@ macro_rules! reference_is_ours {
 macro_rules! unqualified_line {
     () => {
         "LEFT JOIN fi_resident_income_payment_order_bill u
-           ON u.payment_order_id = :order AND u.data_version = :target_data
-          AND u.source_order_bill_id = k.order_bill_id AND u.line_type = 20 AND u.deleted = 0"
+           ON u.source_order_bill_id = k.order_bill_id AND u.payment_order_id + 0 = :order
+          AND u.data_version + 0 = :target_data AND u.line_type = 20 AND u.deleted = 0"
     };
 }
 

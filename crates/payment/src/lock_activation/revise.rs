@@ -1,4 +1,10 @@
 //! Step 3: the source version's locks are kept for the target version, or released.
+//!
+//! A lock's target line is found by the source line it names: `+ 0` keeps the order's indexes out.
+//! Statistics know nothing of lines that S03 wrote a moment ago; offered order and version,
+//! PostgreSQL expected one line of the target version and walked all of them for every lock. And
+//! it is counted: no planner turns a count into a join that reads the whole version, or the whole
+//! table, for every batch.
 
 use counterfoil_db::{Read, Text, Tx, sql, transact};
 use counterfoil_task::{Progress, Run, WorkError};
@@ -82,9 +88,9 @@ const KEPT: &str = "SELECT MAX(id) AS last FROM (
    JOIN fi_resident_income_payment_order_bill s ON s.id = k.order_bill_id AND s.line_type = 10
    WHERE k.payment_order_id = :order AND k.data_version = :source_data
      AND k.submit_round = :source_round AND k.lock_status = 'ACTIVE' AND k.id > :after
-     AND EXISTS (SELECT 1 FROM fi_resident_income_payment_order_bill t
-       WHERE t.payment_order_id = :order AND t.data_version = :target_data
-         AND t.source_order_bill_id = s.id AND t.line_type = 10 AND t.deleted = 0)
+     AND (SELECT COUNT(*) FROM fi_resident_income_payment_order_bill t
+       WHERE t.source_order_bill_id = k.order_bill_id AND t.payment_order_id + 0 = :order
+         AND t.data_version + 0 = :target_data AND t.line_type = 10 AND t.deleted = 0) > 0
    ORDER BY k.id LIMIT :size) AS batch";
 
 /// Source locks whose line is PAYABLE and has none, whatever the round of the target's lines.
@@ -93,9 +99,9 @@ const REMOVED: &str = "SELECT MAX(id) AS last FROM (
    JOIN fi_resident_income_payment_order_bill s ON s.id = k.order_bill_id AND s.line_type = 10
    WHERE k.payment_order_id = :order AND k.data_version = :source_data
      AND k.submit_round = :source_round AND k.lock_status = 'ACTIVE' AND k.id > :after
-     AND NOT EXISTS (SELECT 1 FROM fi_resident_income_payment_order_bill t
-       WHERE t.payment_order_id = :order AND t.data_version = :target_data
-         AND t.source_order_bill_id = s.id AND t.line_type = 10 AND t.deleted = 0)
+     AND (SELECT COUNT(*) FROM fi_resident_income_payment_order_bill t
+       WHERE t.source_order_bill_id = k.order_bill_id AND t.payment_order_id + 0 = :order
+         AND t.data_version + 0 = :target_data AND t.line_type = 10 AND t.deleted = 0) = 0
    ORDER BY k.id LIMIT :size) AS batch";
 
 async fn last_of(
@@ -133,14 +139,14 @@ const KEEP_RANGE: Text = Text::Forked {
            AND k.submit_round = :source_round AND k.lock_status = 'ACTIVE'
            AND k.id > :after AND k.id <= :last
            AND s.id = k.order_bill_id AND s.line_type = 10
-           AND t.payment_order_id = :order AND t.data_version = :target_data
-           AND t.source_order_bill_id = s.id AND t.line_type = 10 AND t.deleted = 0",
+           AND t.source_order_bill_id = k.order_bill_id AND t.payment_order_id + 0 = :order
+           AND t.data_version + 0 = :target_data AND t.line_type = 10 AND t.deleted = 0",
     mariadb: "UPDATE fi_resident_income_payment_bill_lock k
          JOIN fi_resident_income_payment_order_bill s
            ON s.id = k.order_bill_id AND s.line_type = 10
          JOIN fi_resident_income_payment_order_bill t
-           ON t.payment_order_id = :order AND t.data_version = :target_data
-          AND t.source_order_bill_id = s.id AND t.line_type = 10 AND t.deleted = 0
+           ON t.source_order_bill_id = k.order_bill_id AND t.payment_order_id + 0 = :order
+          AND t.data_version + 0 = :target_data AND t.line_type = 10 AND t.deleted = 0
          SET k.order_bill_id = t.id, k.submit_round = :target_round, k.session_id = :session,
              k.submit_attempt = :attempt, k.data_version = :target_data, k.diff_id = t.diff_id,
              k.small_bill_id = t.small_bill_id, k.partner_bill_id = t.partner_bill_id,
@@ -196,10 +202,10 @@ async fn release_range(
            AND id > :after AND id <= :last
            AND EXISTS (SELECT 1 FROM fi_resident_income_payment_order_bill s
              WHERE s.id = order_bill_id AND s.line_type = 10)
-           AND NOT EXISTS (SELECT 1 FROM fi_resident_income_payment_order_bill t
-             WHERE t.payment_order_id = :order AND t.data_version = :target_data
-               AND t.source_order_bill_id = order_bill_id
-               AND t.line_type = 10 AND t.deleted = 0)",
+           AND (SELECT COUNT(*) FROM fi_resident_income_payment_order_bill t
+             WHERE t.source_order_bill_id = order_bill_id AND t.payment_order_id + 0 = :order
+               AND t.data_version + 0 = :target_data
+               AND t.line_type = 10 AND t.deleted = 0) = 0",
         now = now,
         order = context.order.0,
         source_data = context.source_data.0,

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use counterfoil_db::{Query, Read, Row, Tx, sql, transact};
+use counterfoil_db::{Db, Query, Read, Row, Tx, sql, transact};
 use counterfoil_protocol::{Fen, LineId, OrderId, VersionId};
 use counterfoil_task::{Run, Verdict, WorkError};
 
@@ -14,16 +14,52 @@ use crate::status_decision::{self, Conclusion, Decision, Facts, Holder};
 /// Locks a batch: three tables' rows are read and written with each.
 const BATCH: u32 = 500;
 
+/// Groups of locks a run walks; a next run walks what is left.
+const MAX_GROUPS: u32 = 1000;
+
 pub(super) async fn release(run: &Run<'_>, version: VersionId) -> Result<OrderId, WorkError> {
     let order = order_of(run, version).await?;
-    let mut after = 0;
-    loop {
-        run.checkpoint()?;
-        match transact!(one_batch(run, order, after))? {
-            Some(last) => after = last,
-            None => return Ok(order),
+    for group in groups(run.db(), order).await? {
+        let mut after = 0;
+        loop {
+            run.checkpoint()?;
+            match transact!(one_batch(run, order, &group, after))? {
+                Some(last) => after = last,
+                None => break,
+            }
         }
     }
+    Ok(order)
+}
+
+/// The order's locks of one version, round and status. Within a group the index is in the order
+/// of the ids, so that a batch reads its own locks only; over the whole order each batch would
+/// read all of them.
+#[derive(Debug)]
+struct Group {
+    data_version: i64,
+    round: i64,
+    status: String,
+}
+
+async fn groups(db: &Db, order: OrderId) -> Result<Vec<Group>, WorkError> {
+    let query = sql!(
+        "SELECT DISTINCT data_version, submit_round, lock_status
+         FROM fi_resident_income_payment_bill_lock
+         WHERE payment_order_id = :order AND lock_status IN ('RESERVED', 'ACTIVE')
+         ORDER BY data_version, submit_round, lock_status LIMIT :limit",
+        order = order.0,
+        limit = MAX_GROUPS,
+    );
+    let mut groups = Vec::new();
+    for row in db.rows(query).await? {
+        groups.push(Group {
+            data_version: row.int("data_version")?,
+            round: row.int("submit_round")?,
+            status: row.text("lock_status")?,
+        });
+    }
+    Ok(groups)
 }
 
 /// Proves that no lock is left and succeeds.
@@ -32,10 +68,15 @@ pub(super) async fn close(run: &Run<'_>, order: OrderId) -> Result<Verdict, Work
 }
 
 async fn try_close(run: &Run<'_>, order: OrderId) -> Result<Verdict, WorkError> {
-    let mut tx = run.begin().await?;
-    let held = held(&mut tx, order, 0).await?;
-    if let Some(lock) = held.first() {
-        let message = format!("order {order} still holds lock {}", lock.id);
+    let tx = run.begin().await?;
+    let held = sql!(
+        "SELECT MIN(id) AS id FROM fi_resident_income_payment_bill_lock
+         WHERE payment_order_id = :order AND lock_status IN ('RESERVED', 'ACTIVE')",
+        order = order.0,
+    );
+    let lock = tx.count(held).await?;
+    if lock != 0 {
+        let message = format!("order {order} still holds lock {lock}");
         return Err(WorkError::failed("lock-release-incomplete", message));
     }
     tx.succeed("lock_release.cancelled").await
@@ -66,14 +107,22 @@ struct Held {
     partner: Option<i64>,
 }
 
-async fn held(tx: &mut Tx, order: OrderId, after: i64) -> Result<Vec<Held>, WorkError> {
+async fn held(
+    tx: &mut Tx,
+    order: OrderId,
+    group: &Group,
+    after: i64,
+) -> Result<Vec<Held>, WorkError> {
     let query = sql!(
         "SELECT id, diff_id, small_bill_id, partner_bill_id
          FROM fi_resident_income_payment_bill_lock
-         WHERE payment_order_id = :order AND lock_status IN ('RESERVED', 'ACTIVE')
-           AND id > :after
+         WHERE payment_order_id = :order AND data_version = :data AND submit_round = :round
+           AND lock_status = :status AND id > :after
          ORDER BY id LIMIT :size",
         order = order.0,
+        data = group.data_version,
+        round = group.round,
+        status = group.status.as_str(),
         after = after,
         size = BATCH,
     );
@@ -89,9 +138,14 @@ async fn held(tx: &mut Tx, order: OrderId, after: i64) -> Result<Vec<Held>, Work
     Ok(locks)
 }
 
-async fn one_batch(run: &Run<'_>, order: OrderId, after: i64) -> Result<Option<i64>, WorkError> {
+async fn one_batch(
+    run: &Run<'_>,
+    order: OrderId,
+    group: &Group,
+    after: i64,
+) -> Result<Option<i64>, WorkError> {
     let mut tx = run.begin().await?;
-    let locks = held(&mut tx, order, after).await?;
+    let locks = held(&mut tx, order, group, after).await?;
     let Some(last) = locks.last().map(|lock| lock.id) else {
         tx.rollback().await?;
         return Ok(None);

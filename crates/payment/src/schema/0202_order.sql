@@ -79,6 +79,8 @@ CREATE INDEX IF NOT EXISTS ix_order_bill_source ON fi_resident_income_payment_or
   (payment_order_id, data_version, source_order_bill_id);
 CREATE INDEX IF NOT EXISTS ix_order_bill_bill ON fi_resident_income_payment_order_bill
   (station_id, bill_yearmonth, id);
+CREATE INDEX IF NOT EXISTS ix_order_bill_revised ON fi_resident_income_payment_order_bill
+  (source_order_bill_id);
 CREATE TABLE IF NOT EXISTS fi_resident_income_payment_bill_lock (
   id {id},
   lock_key VARCHAR(128) NOT NULL,

@@ -8,5 +8,5 @@ pub mod qualify;
 pub mod show;
 mod submit;
 
-pub(crate) use submit::{check_revisable, name_source_lines};
 pub use submit::{Submission, submit};
+pub(crate) use submit::{check_revisable, name_source_lines};

@@ -287,14 +287,15 @@ pub(crate) async fn check_revisable(
 macro_rules! source_line {
     () => {
         "FROM fi_resident_income_payment_order_bill l
-         WHERE l.payment_order_id = :order AND l.data_version = :source_data
+         WHERE l.payment_order_id + 0 = :order AND l.data_version = :source_data
            AND l.station_id = selection_session_item.station_id
            AND l.bill_yearmonth = selection_session_item.bill_yearmonth AND l.deleted = 0"
     };
 }
 
 /// Items name the line of the version they revise: a bill that was taken out and put back is still
-/// the bill of its source line. What an item names already stays.
+/// the bill of its source line. What an item names already stays. `+ 0` has the line found by its
+/// bill: by the order's index every item would read the whole version.
 pub(crate) async fn name_source_lines(
     tx: &mut Tx,
     session: SessionId,

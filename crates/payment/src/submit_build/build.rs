@@ -22,7 +22,10 @@ pub(super) async fn build(
     loop {
         run.checkpoint()?;
         match transact!(one_batch(run, context, batch))? {
-            Step::Done(last) => batch.cursor = last,
+            Step::Done { last, before } => {
+                batch.cursor = last;
+                batch.built = before;
+            }
             Step::Conflict => return Ok(Built::Conflict),
             Step::Nothing => return Ok(Built::All),
         }
@@ -30,7 +33,11 @@ pub(super) async fn build(
 }
 
 enum Step {
-    Done(i64),
+    /// The last item built, and the last line there was before its batch.
+    Done {
+        last: i64,
+        before: i64,
+    },
     Conflict,
     Nothing,
 }
@@ -45,7 +52,7 @@ async fn one_batch(
         tx.rollback().await?;
         return Ok(Step::Nothing);
     };
-    let before = last_line(&mut tx, context).await?;
+    let before = last_line(&mut tx, context, batch.built).await?;
     insert_lines(&mut tx, context, batch.cursor, last).await?;
     let wanted = count_unlocked(&mut tx, context, before).await?;
     let reserved = reserve(&mut tx, context, before).await?;
@@ -58,7 +65,7 @@ async fn one_batch(
         return Err(WorkError::failed("lease-lost", "the BUILD batch's lease was lost"));
     }
     tx.commit("submit_build.batch").await?;
-    Ok(Step::Done(last))
+    Ok(Step::Done { last, before })
 }
 
 async fn end_of_batch(
@@ -82,13 +89,25 @@ async fn end_of_batch(
     Ok(row.maybe_int("last")?.map(|last| (last, items)))
 }
 
-async fn last_line(tx: &mut Tx, context: &VersionContext) -> Result<i64, WorkError> {
+/// The version's last line, which is `built` or a later one. Each line type is walked backwards in
+/// the order of its index, so that no batch reads the lines of the batches before it again.
+async fn last_line(tx: &mut Tx, context: &VersionContext, built: i64) -> Result<i64, WorkError> {
     let query = sql!(
-        "SELECT MAX(id) AS last FROM fi_resident_income_payment_order_bill
-         WHERE payment_order_id = :order AND data_version = :data AND submit_round = :round",
+        "SELECT MAX(id) AS last FROM (
+           SELECT id FROM (
+             SELECT id FROM fi_resident_income_payment_order_bill
+             WHERE payment_order_id = :order AND data_version = :data AND submit_round = :round
+               AND line_type = 10 AND id >= :built ORDER BY id DESC LIMIT 1) AS payable
+           UNION ALL
+           SELECT id FROM (
+             SELECT id FROM fi_resident_income_payment_order_bill
+             WHERE payment_order_id = :order AND data_version = :data AND submit_round = :round
+               AND line_type = 20 AND id >= :built ORDER BY id DESC LIMIT 1) AS unqualified
+         ) AS newest",
         order = context.order.0,
         data = context.target_data.0,
         round = context.target_round.0,
+        built = built,
     );
     Ok(tx.count(query).await?)
 }
@@ -142,15 +161,20 @@ async fn insert_lines(
 }
 
 /// Payable lines built after `before` that have no ACTIVE lock of the source version to carry.
+///
+/// The inner order is that of the index that has the id: statistics know nothing of the lines yet,
+/// and by another index every batch would read the whole version. The locks are counted, so that
+/// no planner joins all there are.
 macro_rules! lines_to_lock {
     () => {
-        "FROM fi_resident_income_payment_order_bill l
-         WHERE l.payment_order_id = :order AND l.data_version = :data AND l.submit_round = :round
-           AND l.line_type = 10 AND l.deleted = 0 AND l.id > :before
-           AND NOT EXISTS (SELECT 1 FROM fi_resident_income_payment_bill_lock k
+        "FROM (SELECT * FROM fi_resident_income_payment_order_bill
+           WHERE payment_order_id = :order AND data_version = :data AND submit_round = :round
+             AND line_type = 10 AND deleted = 0 AND id > :before
+           ORDER BY id) AS l
+         WHERE (SELECT COUNT(*) FROM fi_resident_income_payment_bill_lock k
              WHERE k.order_bill_id = l.source_order_bill_id AND k.payment_order_id + 0 = :order
                AND k.data_version = :source_data AND k.submit_round = :source_round
-               AND k.lock_status = 'ACTIVE')"
+               AND k.lock_status = 'ACTIVE') = 0"
     };
 }
 

@@ -46,6 +46,8 @@ pub(crate) struct Batch {
     size: u32,
     /// The last session item built.
     cursor: i64,
+    /// A line of the version: where to look for its last one from. 0 when none is known yet.
+    built: i64,
 }
 
 async fn enter(run: &Run<'_>, version: VersionId) -> Result<(VersionContext, Batch), WorkError> {
@@ -99,5 +101,6 @@ async fn lease(run: &Run<'_>, tx: &mut Tx, version: VersionId) -> Result<Batch, 
         lease,
         size: submit_batch::size(row.maybe_int("batch_size")?),
         cursor: row.int("last_item_id")?,
+        built: 0,
     })
 }

@@ -10,6 +10,7 @@ use counterfoil_payment::kinds::{LOCK_ACTIVATE, business_key};
 use counterfoil_protocol::{TaskCode, VersionId};
 use counterfoil_task::{Kicker, Seed, Subject, accept_or_reuse};
 
+use super::revise;
 use super::scratch::Scratch;
 use crate::config::Config;
 use crate::wiring;
@@ -17,7 +18,7 @@ use crate::wiring;
 /// One run's figures.
 #[derive(Debug, Clone)]
 pub struct Figures {
-    /// Rows activated.
+    /// Rows activated, or lines of the revised version.
     pub rows: u64,
     /// S04 by the engine.
     pub ours: Duration,
@@ -25,36 +26,79 @@ pub struct Figures {
     pub floor: Duration,
 }
 
-/// Runs floor and S04 on two equal sets of rows in one scratch database.
-pub async fn run(config: &Config, url: &str, rows: u64) -> Result<Figures> {
+/// What the planner's statistics know when S04 begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Statistics {
+    /// Everything.
+    Fresh,
+    /// The earlier set only, while all its locks were RESERVED: nothing has been analysed since.
+    Stale,
+    /// Nothing: no table was ever analysed.
+    Never,
+}
+
+/// What to measure.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    /// A revision instead of a new order.
+    pub revise: bool,
+    /// What the planner knows.
+    pub statistics: Statistics,
+}
+
+/// Runs floor and S04 on two equal sets of rows in one scratch database; with `revise`, S04 runs
+/// on a revision of the rows that the floor has activated.
+pub async fn run(config: &Config, url: &str, rows: u64, shape: Shape) -> Result<Figures> {
     let scratch = Scratch::create(url, config.max_connections).await?;
-    let measured = measure(config, &scratch, rows).await;
+    let measured = measure(config, &scratch, rows, shape).await;
     scratch.remove().await?;
     measured
 }
 
-async fn measure(config: &Config, scratch: &Scratch, rows: u64) -> Result<Figures> {
+async fn measure(config: &Config, scratch: &Scratch, rows: u64, shape: Shape) -> Result<Figures> {
     let db = &scratch.db;
     numbers(db, rows).await?;
     // Rows of two submissions of equal size; ids of the second follow those of the first.
     let first = prepare(db, 1, rows).await?;
+    if shape.statistics == Statistics::Stale {
+        scratch.analyze().await?;
+    }
     let second = prepare(db, 2, rows).await?;
-    scratch.analyze().await?;
+    if shape.statistics == Statistics::Fresh {
+        scratch.analyze().await?;
+    }
     let began = Instant::now();
     floor(db, first).await?;
     let floor = began.elapsed();
-    // S04 never calls the review centre: any address will do.
-    let engine = wiring::engine(db, &config.review, "http://127.0.0.1:9")?;
-    let code = TaskCode::of(LOCK_ACTIVATE.prefix, &business_key::lock_activate(second));
-    let began = Instant::now();
-    let summary = engine.run_task(LOCK_ACTIVATE.handler, &code).await?;
-    let ours = began.elapsed();
-    ensure!(summary.succeeded == 1, "S04 did not succeed: {:?}", summary.errors);
-    for (version, what) in [(first, "the floor"), (second, "S04")] {
+    let (version, expected) = if shape.revise {
+        let revision = revise::prepare(db, first, second, rows).await?;
+        if shape.statistics == Statistics::Fresh {
+            scratch.analyze().await?;
+        }
+        (revision, revise::payable(rows))
+    } else {
+        (second, rows)
+    };
+    let ours = activate(config, db, version).await?;
+    for (version, what, expected) in [(first, "the floor", rows), (version, "S04", expected)] {
+        if shape.revise && version == first {
+            continue; // the revision has taken its rows over
+        }
         let written = written(db, version).await?;
-        ensure!(written == rows, "{what} wrote {written} of {rows} rows");
+        ensure!(written == expected, "{what} wrote {written} of {expected} rows");
     }
     Ok(Figures { rows, ours, floor })
+}
+
+async fn activate(config: &Config, db: &Db, version: VersionId) -> Result<Duration> {
+    // S04 never calls the review centre: any address will do.
+    let engine = wiring::engine(db, &config.review, "http://127.0.0.1:9")?;
+    let code = TaskCode::of(LOCK_ACTIVATE.prefix, &business_key::lock_activate(version));
+    let began = Instant::now();
+    let summary = engine.run_task(LOCK_ACTIVATE.handler, &code).await?;
+    let took = began.elapsed();
+    ensure!(summary.succeeded == 1, "S04 did not succeed: {:?}", summary.errors);
+    Ok(took)
 }
 
 /// The numbers 1 to `rows`, by doubling: the same statement on every database.
@@ -105,14 +149,6 @@ async fn prepare(db: &Db, set: i64, rows: u64) -> Result<VersionId> {
     }
     tx.execute(sql!(LINES, order = order, offset = offset)).await?;
     tx.execute(sql!(LOCKS, order = order, session = session)).await?;
-    let seed = Seed {
-        kind: &LOCK_ACTIVATE,
-        business_key: business_key::lock_activate(version),
-        data: LockActivatePayload::data(version),
-        subject: Subject::none(),
-        source: None,
-    };
-    accept_or_reuse(&mut tx, &seed, &Kicker::none()).await?;
     tx.commit("bench.prepare").await?;
     Ok(version)
 }
@@ -128,6 +164,12 @@ async fn version(tx: &mut Tx, order: i64, session: i64) -> Result<VersionId> {
             session = session,
         ))
         .await?;
+    hand_over(tx, version, session).await?;
+    Ok(VersionId(version))
+}
+
+/// What S03 leaves to S04: the batch, the session's active submit, the task.
+pub(super) async fn hand_over(tx: &mut Tx, version: i64, session: i64) -> Result<()> {
     tx.execute(sql!(
         "INSERT INTO selection_submit_batch (payment_order_version_id, session_id, batch_phase)
          VALUES (:version, :session, 'LOCK_ACTIVATE')",
@@ -141,7 +183,16 @@ async fn version(tx: &mut Tx, order: i64, session: i64) -> Result<VersionId> {
         session = session,
     ))
     .await?;
-    Ok(VersionId(version))
+    let version = VersionId(version);
+    let seed = Seed {
+        kind: &LOCK_ACTIVATE,
+        business_key: business_key::lock_activate(version),
+        data: LockActivatePayload::data(version),
+        subject: Subject::none(),
+        source: None,
+    };
+    accept_or_reuse(tx, &seed, &Kicker::none()).await?;
+    Ok(())
 }
 
 const RECORDS: [&str; 3] = [
@@ -267,7 +318,7 @@ const FLOOR_TABLES: [Text; 3] = [
     },
 ];
 
-async fn order_of(tx: &Tx, version: VersionId) -> Result<i64> {
+pub(super) async fn order_of(tx: &Tx, version: VersionId) -> Result<i64> {
     use counterfoil_db::Read;
     let query = sql!(
         "SELECT payment_order_id AS id FROM fi_resident_income_payment_order_version

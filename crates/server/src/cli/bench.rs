@@ -5,7 +5,8 @@ use serde_json::json;
 
 use super::output::table;
 use super::{Output, Session};
-use crate::bench::{self, activate, tasks};
+use crate::bench::activate::{self, Shape, Statistics};
+use crate::bench::{self, tasks};
 
 /// What to measure. A scratch database is made beside the configured one and removed again.
 #[derive(Debug, clap::Subcommand)]
@@ -24,6 +25,13 @@ pub(super) enum Command {
         /// Payable lines; several sizes show how time grows
         #[arg(long, value_delimiter = ',', default_value = "100000")]
         rows: Vec<u64>,
+        /// A revision that keeps eight lines in ten, drops one, makes one unqualified, adds one;
+        /// the floor beside it is that of the version it revises
+        #[arg(long)]
+        revise: bool,
+        /// What the planner's statistics know when S04 begins
+        #[arg(long, value_enum, default_value_t = Statistics::Fresh)]
+        statistics: Statistics,
     },
 }
 
@@ -34,7 +42,10 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
     let url = session.config.database.clone();
     match command {
         Command::Tasks { rows, workers } => run_tasks(session, &url, rows, &workers).await,
-        Command::Activate { rows } => run_activate(session, &url, &rows).await,
+        Command::Activate { rows, revise, statistics } => {
+            let shape = Shape { revise, statistics };
+            run_activate(session, &url, &rows, shape).await
+        }
     }
 }
 
@@ -65,17 +76,23 @@ async fn run_tasks(session: &Session, url: &str, rows: u64, workers: &[u64]) -> 
     Ok(Output::new(json!({ "bench": "tasks", "figures": json }), table(&header, &shown)))
 }
 
-async fn run_activate(session: &Session, url: &str, sizes: &[u64]) -> Result<Output> {
+/// Linear growth shows as a figure that stays.
+fn micros_per_row(figures: &activate::Figures) -> u64 {
+    u64::try_from(figures.ours.as_micros()).unwrap_or(u64::MAX) / figures.rows.max(1)
+}
+
+async fn run_activate(session: &Session, url: &str, sizes: &[u64], shape: Shape) -> Result<Output> {
     let mut shown = Vec::new();
     let mut json = Vec::new();
     for &rows in sizes {
         check_rows(rows)?;
-        let f = activate::run(&session.config, url, rows).await?;
+        let f = activate::run(&session.config, url, rows, shape).await?;
         let ratio = bench::ratio(f.ours, f.floor);
         let peak = bench::peak_memory_kib();
         json.push(json!({
             "rows": f.rows, "oursMs": u64::try_from(f.ours.as_millis())?,
             "floorMs": u64::try_from(f.floor.as_millis())?, "ratio": ratio, "peakKib": peak,
+            "revise": shape.revise, "microsPerRow": micros_per_row(&f),
         }));
         let ms = |took: std::time::Duration| took.as_millis().to_string();
         shown.push(vec![
@@ -83,9 +100,10 @@ async fn run_activate(session: &Session, url: &str, sizes: &[u64]) -> Result<Out
             ms(f.ours),
             ms(f.floor),
             ratio,
+            micros_per_row(&f).to_string(),
             (peak / 1024).to_string(),
         ]);
     }
-    let header = ["ROWS", "S04 MS", "FLOOR MS", "RATIO", "PEAK MIB"];
+    let header = ["ROWS", "S04 MS", "FLOOR MS", "RATIO", "US/ROW", "PEAK MIB"];
     Ok(Output::new(json!({ "bench": "activate", "figures": json }), table(&header, &shown)))
 }
