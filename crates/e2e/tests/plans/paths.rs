@@ -5,6 +5,7 @@ use counterfoil_e2e::{CREATOR, Crash, Fixture, TestApp};
 use counterfoil_payment::kinds::{LOCK_ACTIVATE, LOCK_RELEASE, SUBMIT_BUILD};
 use counterfoil_payment::order_view::{self, OrderQuery};
 use counterfoil_payment::session::open::open_revise;
+use counterfoil_payment::session::qualify::Tolerance;
 use counterfoil_payment::session::{Submission, submit};
 use counterfoil_payment::{audit_plan, order_cancel, rules};
 use counterfoil_protocol::{BillMonth, OrderId, SessionId, UserId};
@@ -162,7 +163,7 @@ impl Walk<'_> {
         self.keep("one order");
         let month = BillMonth::stored("202609");
         let station = format!("S{}", ROWS + 7);
-        order_view::bill(db, &station, &month).await.expect("the bill");
+        order_view::bill(db, &station, &month, &Tolerance::default()).await.expect("the bill");
         self.keep("one bill");
         inbox::of_user(db, UserId(51), None, 50).await.expect("the inbox");
         inbox::of_everybody(db, None, 50).await.expect("the inbox");
