@@ -225,6 +225,11 @@ impl Translation<'_> {
     fn push(&mut self, value: &Value) {
         self.values.push(match (self.dialect, value) {
             (Dialect::Sqlite, Value::ChronoDateTimeUtc(Some(instant))) => sortable(*instant).bind(),
+            // The driver would bind an instant as TIMESTAMP, which ends in January 2038; the
+            // columns are DATETIME(6), and the session's zone is UTC.
+            (Dialect::MariaDb, Value::ChronoDateTimeUtc(instant)) => {
+                Value::ChronoDateTime(instant.map(|instant| instant.naive_utc()))
+            }
             _ => value.clone(),
         });
         match self.dialect {

@@ -1,5 +1,4 @@
-//! Every query of the hot paths uses an index, and what a step reads grows with its rows, not with
-//! their square.
+//! Every query of the hot paths uses an index.
 //!
 //! The statements are not copies: a recorder remembers what the engine and the pages really ran,
 //! with its values, on tables of a hundred thousand rows, and each is explained.
@@ -10,8 +9,6 @@ mod data;
 mod explain;
 #[path = "plans/paths.rs"]
 mod paths;
-#[path = "plans/reads.rs"]
-mod reads;
 
 use counterfoil_db::Recorder;
 use counterfoil_e2e::{Dialect, TestApp};

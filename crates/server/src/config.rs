@@ -18,6 +18,11 @@ use serde::{Deserialize, Serialize};
 /// Variables under our prefix that are no configuration.
 const OTHER_VARIABLES: [&str; 5] = ["TEST_POSTGRES", "TEST_MARIADB", "FAULT", "CONFIG", "LOG"];
 
+/// Connections of one process to its database at most.
+const MAX_CONNECTIONS: u32 = 1000;
+/// The longest that a peer may be waited for: below a lease's ten minutes.
+const MAX_TIMEOUT_MS: u64 = 300_000;
+
 /// Everything that can be configured; all keys optional.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -214,7 +219,22 @@ impl Config {
         let environment = Env::prefixed("COUNTERFOIL_")
             .ignore(&OTHER_VARIABLES)
             .map(|key| key.as_str().to_lowercase().replace("__", ".").replace('_', "-").into());
-        with_file.merge(environment).extract().context("the configuration was refused")
+        let merged = with_file.merge(environment);
+        let config: Config = merged.extract().context("the configuration was refused")?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<()> {
+        anyhow::ensure!(
+            (1..=MAX_CONNECTIONS).contains(&self.max_connections),
+            "max-connections must be from 1 to {MAX_CONNECTIONS}"
+        );
+        anyhow::ensure!(
+            (1..=MAX_TIMEOUT_MS).contains(&self.review.timeout_ms),
+            "review.timeout-ms must be from 1 to {MAX_TIMEOUT_MS}"
+        );
+        Ok(())
     }
 
     /// How to open the database, with the fault hook of `COUNTERFOIL_FAULT` armed.

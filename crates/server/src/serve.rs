@@ -134,12 +134,7 @@ fn start_work(
 }
 
 async fn check_migrated(db: &Db) -> Result<()> {
-    let applied = counterfoil_db::applied(db).await?;
-    let missing: Vec<u32> = wiring::migrations()
-        .iter()
-        .map(|step| step.number)
-        .filter(|number| !applied.contains(number))
-        .collect();
+    let missing = wiring::missing_migrations(db).await?;
     anyhow::ensure!(
         missing.is_empty(),
         "the database lacks the migrations {missing:?}; run `counterfoil migrate` first"

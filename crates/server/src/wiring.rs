@@ -22,6 +22,13 @@ pub fn migrations() -> Vec<Migration> {
     domains.concat()
 }
 
+/// The numbers of the migrations that a database lacks.
+pub async fn missing_migrations(db: &Db) -> Result<Vec<u32>> {
+    let applied = counterfoil_db::applied(db).await?;
+    let numbers = migrations().into_iter().map(|step| step.number);
+    Ok(numbers.filter(|number| !applied.contains(number)).collect())
+}
+
 /// All rules, of all domains.
 pub fn rules() -> Vec<Rule> {
     let domains = [

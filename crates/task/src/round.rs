@@ -95,13 +95,19 @@ impl Engine {
     ) -> Result<Summary, RoundError> {
         let kind = work.kind();
         let mut summary = Summary { handler: kind.handler.to_owned(), ..Summary::default() };
-        let (tasks, mode) = match self.select(kind, parameter).await {
-            Ok(selected) => selected,
-            Err(source) => {
-                return Err(RoundError::Lost { done: Box::new(summary), source });
-            }
-        };
-        summary.selected = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
+        let (select::Selected { tasks, unreadable }, mode) =
+            match self.select(kind, parameter).await {
+                Ok(selected) => selected,
+                Err(source) => {
+                    return Err(RoundError::Lost { done: Box::new(summary), source });
+                }
+            };
+        let selected = tasks.len() + unreadable.len();
+        summary.selected = u32::try_from(selected).unwrap_or(u32::MAX);
+        for (task_code, message) in unreadable {
+            summary.failed += 1;
+            summary.errors.push(TaskTrouble { task_code, message });
+        }
         for task in &tasks {
             if self.shutdown().is_asked() {
                 summary.skipped += 1;
@@ -119,7 +125,7 @@ impl Engine {
         &self,
         kind: &Kind,
         parameter: &RoundParameter,
-    ) -> Result<(Vec<TaskRow>, ClaimMode), DbError> {
+    ) -> Result<(select::Selected, ClaimMode), DbError> {
         let limit = parameter.max_tasks;
         match &parameter.selector {
             Some(selector) => {

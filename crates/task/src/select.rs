@@ -40,8 +40,8 @@ pub(crate) const SCANNED: [TaskStatus; 3] =
 ///
 /// One query a status: each walks `ix_async_task_due` in order and stops at the limit, whatever
 /// the backlog; a single query over several statuses would sort the whole backlog each time.
-pub(crate) async fn due(db: &Db, kind: &Kind, now: Instant, limit: u32) -> Result<Vec<TaskRow>> {
-    let mut found = Vec::new();
+pub(crate) async fn due(db: &Db, kind: &Kind, now: Instant, limit: u32) -> Result<Selected> {
+    let mut selected = Selected::default();
     for status in SCANNED {
         let query = sql!(
             "SELECT id, task_code, business_key, task_data, task_status,
@@ -61,13 +61,33 @@ pub(crate) async fn due(db: &Db, kind: &Kind, now: Instant, limit: u32) -> Resul
             stale = now - STALE_AFTER,
             limit = limit,
         );
-        for row in db.rows(query).await? {
-            found.push(read(&row)?);
+        selected.read(&db.rows(query).await?);
+    }
+    selected.tasks.sort_by_key(|task| (task.due, task.retries, task.id));
+    selected.tasks.truncate(limit as usize);
+    Ok(selected)
+}
+
+/// What was selected. A row that cannot be read is that task's own trouble.
+#[derive(Debug, Default)]
+pub(crate) struct Selected {
+    pub(crate) tasks: Vec<TaskRow>,
+    /// Task code, or row, with what is wrong.
+    pub(crate) unreadable: Vec<(String, String)>,
+}
+
+impl Selected {
+    fn read(&mut self, rows: &[Row]) {
+        for row in rows {
+            match read(row) {
+                Ok(task) => self.tasks.push(task),
+                Err(error) => {
+                    let code = row.text("task_code").unwrap_or_else(|_| "?".to_owned());
+                    self.unreadable.push((code, error.to_string()));
+                }
+            }
         }
     }
-    found.sort_by_key(|task| (task.due, task.retries, task.id));
-    found.truncate(limit as usize);
-    Ok(found)
 }
 
 /// The tasks a person named, whatever their status, by id.
@@ -76,7 +96,7 @@ pub(crate) async fn named(
     kind: &Kind,
     selector: &Selector,
     limit: u32,
-) -> Result<Vec<TaskRow>> {
+) -> Result<Selected> {
     let query = Query::new(
         "SELECT id, task_code, business_key, task_data, task_status,
                 COALESCE(running_attempt, 0) AS attempt, next_execute_time,
@@ -91,13 +111,15 @@ pub(crate) async fn named(
     .bind_list("codes", selector.codes.iter().map(String::as_str))
     .bind_list("keys", selector.keys.iter().map(String::as_str))
     .bind("limit", limit);
-    db.rows(query).await?.iter().map(read).collect()
+    let mut selected = Selected::default();
+    selected.read(&db.rows(query).await?);
+    Ok(selected)
 }
 
 /// One task by its code, for a kick.
 pub(crate) async fn by_code(db: &Db, kind: &Kind, code: &TaskCode) -> Result<Option<TaskRow>> {
     let selector = Selector { codes: vec![code.as_str().to_owned()], keys: vec![] };
-    Ok(named(db, kind, &selector, 1).await?.pop())
+    Ok(named(db, kind, &selector, 1).await?.tasks.pop())
 }
 
 fn read(row: &Row) -> Result<TaskRow> {

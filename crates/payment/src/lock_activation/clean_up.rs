@@ -236,7 +236,7 @@ macro_rules! left {
             reference_is_ours!(),
             " AND ",
             $differs,
-            " ORDER BY r.id LIMIT :limit"
+            " ORDER BY k.id LIMIT :limit"
         )
     };
 }

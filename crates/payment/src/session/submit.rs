@@ -284,15 +284,6 @@ pub(crate) async fn check_revisable(
     }
 }
 
-macro_rules! source_line {
-    () => {
-        "FROM fi_resident_income_payment_order_bill l
-         WHERE l.payment_order_id + 0 = :order AND l.data_version = :source_data
-           AND l.station_id = selection_session_item.station_id
-           AND l.bill_yearmonth = selection_session_item.bill_yearmonth AND l.deleted = 0"
-    };
-}
-
 /// Items name the line of the version they revise: a bill that was taken out and put back is still
 /// the bill of its source line. What an item names already stays. `+ 0` has the line found by its
 /// bill: by the order's index every item would read the whole version.
@@ -302,20 +293,17 @@ pub(crate) async fn name_source_lines(
     order: OrderId,
     source_data: DataVersion,
 ) -> Result<(), PaymentError> {
-    let now = tx.now();
     tx.execute(sql!(
-        concat!(
-            "UPDATE selection_session_item SET source_order_bill_id = (SELECT MAX(l.id) ",
-            source_line!(),
-            "), update_time = :now
-             WHERE session_id = :session AND source_order_bill_id IS NULL AND deleted = 0
-               AND EXISTS (SELECT 1 ",
-            source_line!(),
-            ")"
-        ),
+        "UPDATE selection_session_item
+         SET source_order_bill_id = (
+               SELECT MAX(l.id) FROM fi_resident_income_payment_order_bill l
+               WHERE l.payment_order_id + 0 = :order AND l.data_version = :source_data
+                 AND l.station_id = selection_session_item.station_id
+                 AND l.bill_yearmonth = selection_session_item.bill_yearmonth
+                 AND l.deleted = 0)
+         WHERE session_id = :session AND source_order_bill_id IS NULL AND deleted = 0",
         order = order.0,
         source_data = source_data.0,
-        now = now,
         session = session.0,
     ))
     .await?;

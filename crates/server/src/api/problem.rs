@@ -89,6 +89,12 @@ pub enum RequestFault {
     /// The body broke off.
     #[error("the body could not be read to its end")]
     Unreadable,
+    /// The body is not declared as JSON.
+    #[error("the body must be application/json")]
+    MediaType,
+    /// A page in a browser sent it.
+    #[error("requests with an Origin are refused: this is an interface for programs")]
+    Origin,
     /// The path takes other methods only.
     #[error("this path does not take that method")]
     Method,
@@ -103,6 +109,8 @@ impl RequestFault {
             RequestFault::Fields => "invalid-input",
             RequestFault::TooLarge { .. } => "body-too-large",
             RequestFault::Unreadable => "body-unreadable",
+            RequestFault::MediaType => "unsupported-media-type",
+            RequestFault::Origin => "foreign-origin",
             RequestFault::Method => "method-not-allowed",
         }
     }
@@ -114,6 +122,8 @@ impl RequestFault {
             }
             RequestFault::Fields => StatusCode::UNPROCESSABLE_ENTITY,
             RequestFault::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            RequestFault::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            RequestFault::Origin => StatusCode::FORBIDDEN,
             RequestFault::Method => StatusCode::METHOD_NOT_ALLOWED,
         }
     }

@@ -2,8 +2,9 @@
 
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::extract::{DefaultBodyLimit, Path, Query, State};
-use axum::http::StatusCode;
+use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
+use axum::http::{Method, StatusCode, header};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -32,6 +33,7 @@ pub fn review_router(db: Db) -> Router {
         .route("/reviewBusinessPlan/inbox", get(read_inbox).fallback(other_method))
         .route("/reviewBusinessPlan/{planId}/decisions", post(add_decision).fallback(other_method))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(middleware::from_fn(programs_only))
         .with_state(db)
 }
 
@@ -208,6 +210,21 @@ fn cursor_of(place: i64) -> String {
 
 fn place_of(cursor: &str) -> Option<i64> {
     i64::from_str_radix(cursor.strip_prefix('p')?, 16).ok().filter(|place| *place > 0)
+}
+
+/// Lets programs in and browsers not: what a page of another site can send to this address without
+/// asking first either has an Origin or is no JSON.
+async fn programs_only(request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    if headers.contains_key(header::ORIGIN) {
+        return Problem::of_request(RequestFault::Origin).into_response();
+    }
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if request.method() == Method::POST && !kind.eq_ignore_ascii_case("application/json") {
+        return Problem::of_request(RequestFault::MediaType).into_response();
+    }
+    next.run(request).await
 }
 
 fn object(body: Body) -> Result<Fields, Problem> {

@@ -24,7 +24,7 @@ pub(super) async fn run(session: &Session, args: &Args) -> Result<Output> {
     if args.station.trim().is_empty() {
         return Err(PaymentError::invalid("station", "name a station").into());
     }
-    let db = session.open().await?;
+    let db = session.open_migrated().await?;
     let tolerance = session.config.qualification.tolerance();
     let view = order_view::bill(&db, args.station.trim(), &month, &tolerance).await?;
     let text = text::bill(&view);

@@ -21,7 +21,7 @@ pub(super) struct Args {
 
 pub(super) async fn run(session: &Session, args: &Args) -> Result<Output> {
     let user = UserId(session.user()?);
-    let db = session.open().await?;
+    let db = session.open_migrated().await?;
     let order = find(&db, &args.order).await?;
     let done = cancel(&db, &Kicker::none(), order, user, &args.reason).await?;
     let json = json!({

@@ -31,7 +31,7 @@ pub(super) async fn run(session: &Session, args: &Args) -> Result<Output> {
         let text = super::output::table(&["RULE", "WHAT MUST HOLD"], &rows);
         return Ok(Output::new(json!({ "rules": json }), text));
     }
-    let db = session.open().await?;
+    let db = session.open_migrated().await?;
     let mut broken = Vec::new();
     for rule in &rules {
         broken.extend(counterfoil_task::check(&db, rule).await?);

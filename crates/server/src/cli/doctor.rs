@@ -74,15 +74,15 @@ async fn clock(db: &Db) -> Finding {
 }
 
 async fn migrations(db: &Db) -> Finding {
-    let applied = counterfoil_db::applied(db).await.unwrap_or_default();
-    let missing: Vec<u32> = wiring::migrations()
-        .iter()
-        .map(|step| step.number)
-        .filter(|number| !applied.contains(number))
-        .collect();
+    let missing = match wiring::missing_migrations(db).await {
+        Ok(missing) => missing,
+        Err(error) => {
+            return Finding { what: "migrations", good: false, said: error.to_string() };
+        }
+    };
     let good = missing.is_empty();
     let said = if good {
-        format!("all {} applied", applied.len())
+        "all applied".to_owned()
     } else {
         format!("{missing:?} are missing; run `counterfoil migrate`")
     };

@@ -36,7 +36,7 @@ pub(super) struct Args {
 }
 
 pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
-    let db = session.open().await?;
+    let db = session.open_migrated().await?;
     let (what, args) = match &command {
         Command::Bills(args) => ("bills", args),
         Command::Accounts(args) => ("accounts", args),

@@ -30,7 +30,7 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
 }
 
 async fn list(session: &Session) -> Result<Output> {
-    let db = session.open().await?;
+    let db = session.open_migrated().await?;
     let engine = session.engine(&db).await?;
     let json: Vec<_> = engine
         .kinds()
@@ -48,7 +48,7 @@ async fn list(session: &Session) -> Result<Output> {
 }
 
 async fn round(session: &Session, handler: &str, parameter: &str) -> Result<Output> {
-    let db = session.open().await?;
+    let db = session.open_migrated().await?;
     let engine = session.engine(&db).await?;
     match engine.round(handler, parameter).await {
         Ok(summary) => {
@@ -59,7 +59,9 @@ async fn round(session: &Session, handler: &str, parameter: &str) -> Result<Outp
             // The round has failed, but what it did by then stands and is shown.
             tracing::error!(%source, "the database was lost in the round");
             let text = format!("{}\nended early: {source}", describe(&done));
-            Ok(Output::new(&*done, text).failed(true))
+            let mut json = serde_json::to_value(&*done)?;
+            json["endedEarly"] = json!(source.to_string());
+            Ok(Output::new(json, text).failed(true))
         }
         Err(RoundError::UnknownHandler(name)) => {
             let message = format!("there is no handler {name}; `counterfoil job list` names them");

@@ -122,6 +122,19 @@ impl Session {
         self.open_with(clock).await
     }
 
+    /// Opens the configured database, and refuses one whose tables are not up to date.
+    pub async fn open_migrated(&self) -> Result<Db> {
+        let db = self.open().await?;
+        let missing = wiring::missing_migrations(&db).await?;
+        if missing.is_empty() {
+            return Ok(db);
+        }
+        let message = format!(
+            "the database lacks the migrations {missing:?}; run `counterfoil migrate` first"
+        );
+        Err(Failure { code: "not-migrated", message }.into())
+    }
+
     /// Opens the configured database under another clock.
     pub async fn open_with(&self, clock: Clock) -> Result<Db> {
         let settings = self.config.database_settings(clock)?;
@@ -170,7 +183,10 @@ impl std::ops::Deref for CommandEngine {
 
 /// Runs the process's command line.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return output::misspelt(&error),
+    };
     if let Command::Completions { shell } = cli.command {
         let mut script = Vec::new();
         clap_complete::generate(shell, &mut Cli::command(), "counterfoil", &mut script);

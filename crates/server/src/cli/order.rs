@@ -89,7 +89,7 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
     if let Command::Cancel(args) = &command {
         return super::cancel::run(session, args).await;
     }
-    let db = session.open().await?;
+    let db = session.open_migrated().await?;
     match command {
         Command::Cancel(_) => unreachable!("answered above"),
         Command::List { status, creator, before, limit } => {

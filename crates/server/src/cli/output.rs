@@ -79,6 +79,21 @@ pub fn refuse(as_json: bool, error: &anyhow::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
+/// What clap has to say: help, the version, or a command line that it refuses.
+pub fn misspelt(error: &clap::Error) -> ExitCode {
+    // Help goes to stdout, the rest to stderr; a closed one leaves nobody to tell.
+    let _ = error.print();
+    if !error.use_stderr() {
+        return ExitCode::SUCCESS;
+    }
+    if std::env::args_os().any(|argument| argument == "--json") {
+        let message = error.to_string();
+        let problem = json!({ "code": "invalid-input", "message": message.trim_end() });
+        let _ = writeln!(std::io::stdout().lock(), "{problem}");
+    }
+    ExitCode::from(2)
+}
+
 /// The faults of a refused file, by line and column.
 fn refused_rows(error: &anyhow::Error) -> Option<&RowFaults> {
     error.chain().find_map(|cause| match cause.downcast_ref() {

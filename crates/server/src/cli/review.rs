@@ -38,7 +38,7 @@ pub(super) struct Decision {
 }
 
 pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
-    let db = session.open().await?;
+    let db = session.open_migrated().await?;
     match command {
         Command::List { after, limit } => {
             let page = match session.globals.user {
@@ -64,18 +64,29 @@ fn list(items: &[Item], next: Option<i64>) -> Output {
         .map(|item| {
             json!({
                 "planId": item.plan, "nodeId": item.node, "nodeCode": item.node_code,
-                "nodeName": item.node_name,
+                "nodeName": item.node_name, "fromId": item.from_id, "fromNum": item.from_num,
+                "submitterUserId": item.submitter, "submitRound": item.round,
+                "dataVersion": item.data_version, "since": item.since,
             })
         })
         .collect();
     let rows: Vec<Vec<String>> = items
         .iter()
-        .map(|item| vec![item.plan.to_string(), item.node_code.clone(), item.node_name.clone()])
+        .map(|item| {
+            vec![
+                item.plan.to_string(),
+                item.from_num.clone(),
+                item.round.map_or_else(String::new, |round| round.to_string()),
+                item.node_code.clone(),
+                item.node_name.clone(),
+                item.since.to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
+            ]
+        })
         .collect();
     let text = if rows.is_empty() {
         "nothing waits for a decision".to_owned()
     } else {
-        table(&["PLAN", "NODE", "NAME"], &rows)
+        table(&["PLAN", "ORDER", "ROUND", "NODE", "NAME", "SINCE"], &rows)
     };
     Output::new(json!({ "items": json, "nextAfter": next }), text)
 }

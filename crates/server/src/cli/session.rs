@@ -123,7 +123,7 @@ fn key(text: &str) -> Result<BillKey> {
 }
 
 pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
-    let db = session.open().await?;
+    let db = session.open_migrated().await?;
     if let Command::Show { session } = command {
         let view = show(&db, session).await?;
         let (json, text) = describe(&view);

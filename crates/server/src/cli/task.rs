@@ -62,7 +62,7 @@ pub(super) enum Command {
 }
 
 pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
-    let db = session.open().await?;
+    let db = session.open_migrated().await?;
     match command {
         Command::List { status, r#type, before, limit } => {
             list(&db, status.as_deref(), r#type.as_deref(), before, limit).await
