@@ -12,6 +12,7 @@ everywhere! {
     initinfo_answers_created_then_reused_then_conflict_with_a_lower_round;
     every_wrong_field_is_named;
     a_body_that_cannot_be_read_is_a_problem_too;
+    what_a_page_of_another_site_can_send_decides_nothing;
     reviewers_decide_over_http_and_refusals_have_stable_codes;
     the_inbox_is_paged_by_an_opaque_cursor;
     a_withdrawal_answers_what_it_withdrew;
@@ -38,7 +39,8 @@ impl Api {
 
     async fn post_raw(&self, path: &str, body: String) -> (StatusCode, Value) {
         let url = format!("{}/reviewBusinessPlan/{path}", self.base);
-        read(self.client.post(url).body(body).send().await.unwrap()).await
+        let request = self.client.post(url).header("content-type", "application/json");
+        read(request.body(body).send().await.unwrap()).await
     }
 
     async fn get(&self, path: &str) -> (StatusCode, Value) {
@@ -173,6 +175,22 @@ async fn a_body_that_cannot_be_read_is_a_problem_too(test: TestDb) {
     let (status, problem) = api.get("initInfo").await;
     assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
     assert_eq!(problem["code"], "method-not-allowed");
+}
+
+// A fresh pair of eyes approved a review with a text/plain POST that carried a foreign Origin.
+async fn what_a_page_of_another_site_can_send_decides_nothing(test: TestDb) {
+    let api = Api::new(test).await;
+    let plan = api.open(9).await;
+    let url = format!("{}/reviewBusinessPlan/{plan}/decisions", api.base);
+    let body = json!({"userId": 11, "decision": "APPROVE"});
+    let foreign = api.client.post(&url).header("origin", "http://evil.example").json(&body);
+    let (status, problem) = read(foreign.send().await.unwrap()).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (403, &json!("foreign-origin")));
+    let plain = api.client.post(&url).header("content-type", "text/plain");
+    let (status, problem) = read(plain.body(body.to_string()).send().await.unwrap()).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (415, &json!("unsupported-media-type")));
+    let (status, _) = api.post(&format!("{plan}/decisions"), &body).await;
+    assert_eq!(status.as_u16(), 200, "nobody has decided yet");
 }
 
 async fn reviewers_decide_over_http_and_refusals_have_stable_codes(test: TestDb) {
