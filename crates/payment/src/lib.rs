@@ -46,6 +46,26 @@ pub const MIGRATIONS: &[counterfoil_db::Migration] = &[
         ddl: include_str!("schema/0203_business.sql"),
     },
     counterfoil_db::Migration {
+        number: 204,
+        name: "review callback",
+        ddl: include_str!("schema/0204_review_callback.sql"),
+    },
+    counterfoil_db::Migration {
+        number: 205,
+        name: "status refresh",
+        ddl: include_str!("schema/0205_status_refresh.sql"),
+    },
+    counterfoil_db::Migration {
+        number: 206,
+        name: "partner push",
+        ddl: include_str!("schema/0206_partner_push.sql"),
+    },
+    counterfoil_db::Migration {
+        number: 207,
+        name: "treasury",
+        ddl: include_str!("schema/0207_treasury.sql"),
+    },
+    counterfoil_db::Migration {
         number: 211,
         name: "bill import",
         ddl: include_str!("schema/0211_bill_import.sql"),

@@ -1,0 +1,26 @@
+CREATE TABLE IF NOT EXISTS fi_resident_income_payment_external_log (
+  id {id},
+  idempotency_key VARCHAR(191) NOT NULL,
+  log_type VARCHAR(64) NOT NULL DEFAULT '',
+  payment_order_id BIGINT NOT NULL DEFAULT 0,
+  data_version INT NOT NULL DEFAULT 0,
+  submit_round INT NOT NULL DEFAULT 0,
+  partner_id BIGINT NULL,
+  chunk_no BIGINT NOT NULL DEFAULT 0,
+  chunk_count BIGINT NOT NULL DEFAULT 0,
+  request_body {json} NULL,
+  response_body {json} NULL,
+  status VARCHAR(16) NOT NULL DEFAULT 'WAIT_PROCESS'
+    CHECK (status IN ('WAIT_PROCESS', 'SUCCESS', 'FAIL', 'UNKNOWN', 'SKIPPED')),
+  attempt_count BIGINT NOT NULL DEFAULT 0,
+  last_error VARCHAR(1000) NULL,
+  http_status INT NULL,
+  sent_time {instant} NULL,
+  {standard_columns}
+) {table_options};
+CREATE UNIQUE INDEX IF NOT EXISTS uk_external_log_key
+  ON fi_resident_income_payment_external_log (idempotency_key);
+CREATE INDEX IF NOT EXISTS ix_external_log_order
+  ON fi_resident_income_payment_external_log (payment_order_id, data_version, submit_round, id);
+CREATE INDEX IF NOT EXISTS ix_external_log_status
+  ON fi_resident_income_payment_external_log (status, id);
