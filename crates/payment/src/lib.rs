@@ -11,6 +11,8 @@ pub mod lock_release;
 pub mod order_cancel;
 pub mod order_view;
 pub mod publish_repair;
+pub mod review_callback;
+pub mod review_progress;
 pub mod rules;
 pub mod session;
 pub mod states;

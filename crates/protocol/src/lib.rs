@@ -6,8 +6,8 @@ mod money;
 mod month;
 
 pub use id::{
-    DataVersion, LineId, LockId, OrderId, PlanId, SessionId, SubmitAttempt, SubmitRound, UserId,
-    VersionId,
+    ApprovalAttempt, DataVersion, LineId, LockId, OrderId, PlanId, ProgressId, SessionId,
+    SubmitAttempt, SubmitRound, UserId, VersionId,
 };
 pub use key::{TaskCode, lock_key, released_lock_key};
 pub use money::{Fen, MoneyError};
