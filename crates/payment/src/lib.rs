@@ -17,6 +17,7 @@ pub mod rules;
 pub mod session;
 pub mod states;
 pub mod status_decision;
+pub mod status_refresh;
 pub mod submit_build;
 
 mod error;
