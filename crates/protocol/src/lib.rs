@@ -4,6 +4,7 @@ mod id;
 mod key;
 mod money;
 mod month;
+pub mod seal;
 
 pub use id::{
     DataVersion, LineId, LockId, OrderId, PlanId, SessionId, SubmitAttempt, SubmitRound, UserId,
