@@ -46,6 +46,12 @@ number! {
     LockId;
     /// An audit plan in the review centre.
     PlanId;
+    /// The progress row of a review callback.
+    ProgressId;
+    /// A row of the external log: one chunk to one partner.
+    DeliveryId;
+    /// A partner (合作方).
+    PartnerId;
     /// A person.
     UserId;
 }

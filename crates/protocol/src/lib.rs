@@ -7,8 +7,8 @@ mod month;
 pub mod seal;
 
 pub use id::{
-    DataVersion, LineId, LockId, OrderId, PlanId, SessionId, SubmitAttempt, SubmitRound, UserId,
-    VersionId,
+    DataVersion, DeliveryId, LineId, LockId, OrderId, PartnerId, PlanId, ProgressId, SessionId,
+    SubmitAttempt, SubmitRound, UserId, VersionId,
 };
 pub use key::{TaskCode, lock_key, released_lock_key};
 pub use money::{Fen, MoneyError};
