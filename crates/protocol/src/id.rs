@@ -50,6 +50,10 @@ number! {
     LockId;
     /// An audit plan in the review centre.
     PlanId;
+    /// A row of the external log: one chunk to one partner.
+    DeliveryId;
+    /// A partner (合作方).
+    PartnerId;
     /// A person.
     UserId;
 }

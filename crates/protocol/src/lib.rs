@@ -4,9 +4,11 @@ mod id;
 mod key;
 mod money;
 mod month;
+pub mod seal;
 
 pub use id::{
-    ApprovalAttempt, DataVersion, LineId, LockId, OrderId, PlanId, ProgressId, SessionId,
+    ApprovalAttempt, DataVersion, DeliveryId, LineId, LockId, OrderId, PartnerId, PlanId, ProgressId,
+    SessionId,
     SubmitAttempt, SubmitRound, UserId, VersionId,
 };
 pub use key::{TaskCode, lock_key, released_lock_key};

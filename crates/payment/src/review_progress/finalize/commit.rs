@@ -8,8 +8,8 @@ use crate::kinds::REVIEW_CALLBACK;
 use crate::review_callback::{LogEntry, OrderFacts, write_log};
 use crate::review_progress::facts::Progressed;
 use crate::review_progress::supersede;
-use crate::side_effect::{SideEffectFacts, seeds};
-use crate::status_refresh::{ShardSource, insert_shards};
+use crate::side_effect::{SeedFacts, seeds};
+use crate::status_refresh::{Source, insert_shards};
 
 pub(super) async fn commit(
     turn: &Turn<'_>,
@@ -204,7 +204,7 @@ async fn plant_side_effects(
         .with("payment_order_id", facts.order.0)
         .with("data_version", facts.data.0)
         .with("submit_round", facts.round.0);
-    let effects = SideEffectFacts {
+    let effects = SeedFacts {
         payable: facts.payable,
         unqualified: facts.unqualified,
         is_treasury: plan.payment_type == Some(super::PaymentType::Treasury),
