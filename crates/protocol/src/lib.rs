@@ -1,5 +1,7 @@
 //! The leaf: what every other crate speaks. No I/O.
 
+pub mod signing;
+
 mod id;
 mod key;
 mod money;

@@ -5,8 +5,10 @@
 
 mod error;
 mod review_centre;
+mod signed;
 
 pub use error::RemoteError;
 pub use review_centre::{
     HttpReviewCentre, MAX_ANSWER_BYTES, MAX_CONNECT_TIME, MAX_REVIEW_CENTRE_TIME,
 };
+pub use signed::{MAX_SIGNED_ANSWER_BYTES, MAX_SIGNED_TIME, SignedAnswer, SignedClient};

@@ -113,7 +113,7 @@ impl HttpReviewCentre {
 }
 
 /// The deepest cause: reqwest's own text names the URL.
-fn innermost(error: &reqwest::Error) -> String {
+pub(crate) fn innermost(error: &reqwest::Error) -> String {
     let mut cause = std::error::Error::source(error);
     while let Some(deeper) = cause.and_then(std::error::Error::source) {
         cause = Some(deeper);
@@ -121,7 +121,7 @@ fn innermost(error: &reqwest::Error) -> String {
     cause.map_or_else(|| "HTTP error".to_owned(), |cause| cut(&cause.to_string(), MAX_MESSAGE))
 }
 
-fn cut(text: &str, most: usize) -> String {
+pub(crate) fn cut(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }
 
