@@ -15,6 +15,8 @@ use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 use serde::{Deserialize, Serialize};
 
+use crate::signing_config::{AppConfig, SigningConfig};
+
 /// Variables under our prefix that are no configuration.
 const OTHER_VARIABLES: [&str; 5] = ["TEST_POSTGRES", "TEST_MARIADB", "FAULT", "CONFIG", "LOG"];
 
@@ -41,6 +43,10 @@ pub struct Config {
     pub qualification: QualificationConfig,
     /// Hints after a commit that a task is ready.
     pub kick: KickConfig,
+    /// Who this process is to other programs.
+    pub signing: SigningConfig,
+    /// The programs that are trusted, by app key.
+    pub apps: BTreeMap<String, AppConfig>,
 }
 
 /// Hints after a commit that a task is ready. Off or lost, the scan finds the task.
@@ -178,6 +184,8 @@ impl Default for Config {
             scheduler: SchedulerConfig::default(),
             qualification: QualificationConfig::default(),
             kick: KickConfig::default(),
+            signing: SigningConfig::default(),
+            apps: BTreeMap::new(),
         }
     }
 }
@@ -234,6 +242,7 @@ impl Config {
             (1..=MAX_TIMEOUT_MS).contains(&self.review.timeout_ms),
             "review.timeout-ms must be from 1 to {MAX_TIMEOUT_MS}"
         );
+        self.signing.check()?;
         Ok(())
     }
 

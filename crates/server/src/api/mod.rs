@@ -1,7 +1,9 @@
 //! The HTTP side: one room per path prefix, and what they share about bodies and errors.
 
+pub mod nonce;
 pub mod problem;
 pub mod review;
+pub mod signed;
 
 mod fields;
 

@@ -9,7 +9,7 @@ use crate::review_callback::{LogEntry, OrderFacts, write_log};
 use crate::review_progress::facts::Progressed;
 use crate::review_progress::supersede;
 use crate::side_effect::{SeedFacts, seeds};
-use crate::status_refresh::{Source, insert_shards};
+use crate::status_refresh::{LinesOf, Source, insert_shards};
 
 pub(super) async fn commit(
     turn: &Turn<'_>,
@@ -184,9 +184,9 @@ async fn approve_instance(tx: &mut Tx, facts: &Progressed) -> Result<(), WorkErr
 }
 
 async fn plant_shards(tx: &mut Tx, facts: &Progressed, plan: &Plan) -> Result<i64, WorkError> {
-    let source = ShardSource::ReviewApproved(facts.id);
-    let planted =
-        insert_shards(tx, source, facts.order, facts.data, facts.round, &plan.shards).await?;
+    let lines = LinesOf { order: facts.order, data: facts.data, round: facts.round };
+    let source = Source::ReviewApproved;
+    let planted = insert_shards(tx, source, facts.id.0, &lines, &plan.shards).await?;
     let expected = u64::try_from(plan.shards.len()).unwrap_or(u64::MAX);
     if planted != expected || expected == 0 {
         let message = format!("{expected} refresh shards were planned and {planted} inserted");
@@ -205,8 +205,8 @@ async fn plant_side_effects(
         .with("data_version", facts.data.0)
         .with("submit_round", facts.round.0);
     let effects = SeedFacts {
-        payable: facts.payable,
-        unqualified: facts.unqualified,
+        payable_count: facts.payable,
+        unqualified_count: facts.unqualified,
         is_treasury: plan.payment_type == Some(super::PaymentType::Treasury),
     };
     for seed in seeds(facts.id, effects, &subject, None) {
