@@ -3,7 +3,7 @@
 use counterfoil_db::{Read, Tx, sql};
 use counterfoil_task::{Held, Progress, Subject, Turn, TurnEnd, WorkError, end_handed_over};
 
-use super::{Plan, RECHECK_VIOLATED, WAIT_PAY, recheck};
+use super::{Plan, WAIT_PAY, recheck};
 use crate::kinds::REVIEW_CALLBACK;
 use crate::review_callback::{LogEntry, OrderFacts, write_log};
 use crate::review_progress::facts::Progressed;
