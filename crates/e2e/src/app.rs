@@ -10,6 +10,8 @@ use counterfoil_db::{
     Settings, Side, migrate,
 };
 use counterfoil_payment::audit_plan::{AuditPlan, ReviewCentre};
+use counterfoil_payment::bill_snapshot::BillSnapshot;
+use counterfoil_payment::status_refresh::StatusRefresh;
 use counterfoil_payment::{lock_activation, lock_release, submit_build};
 use counterfoil_remote::HttpReviewCentre;
 use counterfoil_task::{Engine, EngineSettings, RoundError, Summary};
@@ -99,6 +101,8 @@ impl TestApp {
             .with(lock_activation::LockActivation)
             .with(AuditPlan::new(centre.clone()))
             .with(lock_release::LockRelease::new(centre))
+            .with_turns(StatusRefresh::default())
+            .with(BillSnapshot)
     }
 
     /// One round; panics unless it ran.

@@ -6,6 +6,8 @@ use std::time::Duration;
 use anyhow::Result;
 use counterfoil_db::{Db, Migration};
 use counterfoil_payment::audit_plan::{AuditPlan, ReviewCentre};
+use counterfoil_payment::bill_snapshot::BillSnapshot;
+use counterfoil_payment::status_refresh::StatusRefresh;
 use counterfoil_payment::{audit_plan, lock_activation, lock_release, submit_build};
 use counterfoil_remote::HttpReviewCentre;
 use counterfoil_task::{Engine, EngineSettings, Rule};
@@ -53,5 +55,7 @@ pub fn engine(db: &Db, config: &ReviewConfig, review_url: &str) -> Result<Engine
         .with(lock_activation::LockActivation)
         .with(AuditPlan::new(centre.clone()))
         .with(lock_release::LockRelease::new(centre))
+        .with_turns(StatusRefresh::default())
+        .with(BillSnapshot)
         .with_rules(&rules()))
 }
