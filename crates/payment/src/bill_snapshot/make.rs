@@ -17,7 +17,7 @@ pub(super) async fn batch(
 ) -> Result<Option<i64>, WorkError> {
     let after = cursor.max(source.first.saturating_sub(1));
     let mut tx = run.begin().await?;
-    let Some((last, lines)) = end_of_batch(&tx, source, after).await? else {
+    let Some((last, lines)) = end_of_batch(&*tx, source, after).await? else {
         tx.rollback().await?;
         return Ok(None);
     };

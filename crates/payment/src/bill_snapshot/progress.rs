@@ -27,7 +27,7 @@ pub(super) enum Begun {
 /// Finds or makes the row and leases it.
 pub(super) async fn begin(run: &Run<'_>, progress: i64, shard: i64) -> Result<Begun, WorkError> {
     let mut tx = run.begin().await?;
-    let row = match stored(&tx, progress, shard).await? {
+    let row = match stored(&*tx, progress, shard).await? {
         Some(row) => row,
         None => made(&mut tx, run, progress, shard).await?,
     };

@@ -47,7 +47,7 @@ fn every_fact() -> Vec<Facts> {
 }
 
 fn records(table: Table) -> Vec<Record> {
-    let shown = |query_status, reason: Option<&str>, last_unqualified| {
+    let shown = |query_status, reason: Option<&str>, last_unqualified: Option<i64>| {
         (table != Table::Small).then(|| Shown {
             query_status,
             flag: i64::from(reason.is_some()),
