@@ -8,6 +8,8 @@ use counterfoil_db::{Db, Migration};
 use counterfoil_payment::audit_plan::{AuditPlan, ReviewCentre};
 use counterfoil_payment::review_callback::ReviewCallback;
 use counterfoil_payment::review_progress::{RecheckSettings, ReviewProgress};
+use counterfoil_payment::bill_snapshot::BillSnapshot;
+use counterfoil_payment::status_refresh::StatusRefresh;
 use counterfoil_payment::{audit_plan, lock_activation, lock_release, submit_build};
 use counterfoil_remote::{HttpDecisionReceiver, HttpReviewCentre, SignedClient};
 use counterfoil_review::decision_notice::DecisionNotice;
@@ -70,5 +72,7 @@ pub fn engine(db: &Db, config: &Config, own_url: &str) -> Result<Engine> {
         .with(DecisionNotice::new(receiver))
         .with(ReviewCallback)
         .with_turns(ReviewProgress::new(recheck))
+        .with_turns(StatusRefresh::default())
+        .with(BillSnapshot)
         .with_rules(&rules()))
 }

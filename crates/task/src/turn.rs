@@ -117,6 +117,11 @@ impl Turn<'_> {
         self.db
     }
 
+    /// Who this process is, as its leases name it.
+    pub fn worker(&self) -> &str {
+        self.worker
+    }
+
     /// Takes the row's lease in `tx`. False = another was faster.
     ///
     /// # Errors
