@@ -8,10 +8,12 @@ use anyhow::{Context, Result};
 use axum::Router;
 use axum::routing::get;
 use counterfoil_db::Db;
+use counterfoil_remote::EnvironmentAndFiles;
 use counterfoil_task::{Engine, Shutdown, ShutdownHandle};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
+use crate::api::partner::PartnerSimulator;
 use crate::config::Config;
 use crate::{api, scheduler, wiring};
 
@@ -30,6 +32,8 @@ pub enum Role {
     Scheduler,
     /// The review centre
     Review,
+    /// A simulated partner that takes review results
+    Partner,
 }
 
 /// The default four.
@@ -58,7 +62,7 @@ impl Service {
         };
         let (handle, shutdown) = Shutdown::new();
         let mut parts = JoinSet::new();
-        let router = router(db, roles).await?;
+        let router = router(db, roles, address).await?;
         let mut stop = shutdown.clone();
         parts.spawn(async move {
             let serving = axum::serve(listener, router)
@@ -67,7 +71,7 @@ impl Service {
                 tracing::error!(%error, "the HTTP server ended");
             }
         });
-        let engine = wiring::engine(db, &config.review, &review_url)?;
+        let engine = wiring::engine(db, config, &review_url)?;
         let stages: Vec<&str> = engine.kinds().map(|kind| kind.stage).collect();
         let kicker = config.kick.kicker(&stages)?;
         let engine = engine.with_kicker(kicker).with_shutdown(shutdown.clone());
@@ -142,13 +146,21 @@ async fn check_migrated(db: &Db) -> Result<()> {
     Ok(())
 }
 
-async fn router(db: &Db, roles: &BTreeSet<Role>) -> Result<Router> {
+async fn router(
+    db: &Db,
+    roles: &BTreeSet<Role>,
+    listens_on: std::net::SocketAddr,
+) -> Result<Router> {
     let mut router = Router::new().route("/healthz", get(|| async { "ok\n" }));
     let ready = db.clone();
     router = router.route("/readyz", get(move || api::ready(ready.clone())));
     if roles.contains(&Role::Review) {
         counterfoil_review::configuration::install_default(db).await?;
         router = router.merge(api::review::review_router(db.clone()));
+    }
+    if roles.contains(&Role::Partner) {
+        let partner = PartnerSimulator::new(db.clone(), Arc::new(EnvironmentAndFiles));
+        router = router.merge(partner.router(listens_on));
     }
     Ok(router)
 }

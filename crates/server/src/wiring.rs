@@ -6,11 +6,13 @@ use std::time::Duration;
 use anyhow::Result;
 use counterfoil_db::{Db, Migration};
 use counterfoil_payment::audit_plan::{AuditPlan, ReviewCentre};
-use counterfoil_payment::{audit_plan, lock_activation, lock_release, submit_build};
-use counterfoil_remote::HttpReviewCentre;
+use counterfoil_payment::partner_push::PartnerInbox;
+use counterfoil_payment::side_effect::{Rebuild, SideEffect};
+use counterfoil_payment::{audit_plan, lock_activation, lock_release, partner_push, submit_build};
+use counterfoil_remote::{EnvironmentAndFiles, HttpPartnerInbox, HttpReviewCentre};
 use counterfoil_task::{Engine, EngineSettings, Rule};
 
-use crate::config::ReviewConfig;
+use crate::config::{Config, PartnerConfig};
 
 /// All migrations, of all domains.
 pub fn migrations() -> Vec<Migration> {
@@ -35,9 +37,19 @@ pub fn rules() -> Vec<Rule> {
         counterfoil_task::RULES,
         counterfoil_payment::rules::RULES,
         audit_plan::RULES,
+        partner_push::RULES,
         counterfoil_review::rules::RULES,
     ];
     domains.concat()
+}
+
+/// The partners' inboxes, over HTTP.
+///
+/// # Errors
+/// No client can be built.
+pub fn partner_inbox(config: &PartnerConfig) -> Result<Arc<dyn PartnerInbox>> {
+    let max_time = Duration::from_millis(config.timeout_ms);
+    Ok(Arc::new(HttpPartnerInbox::new(Arc::new(EnvironmentAndFiles), max_time)?))
 }
 
 /// The engine with all work; kicks raised in it are dropped until it is given a kicker.
@@ -45,13 +57,15 @@ pub fn rules() -> Vec<Rule> {
 ///
 /// # Errors
 /// A configuration that no adapter can be made of.
-pub fn engine(db: &Db, config: &ReviewConfig, review_url: &str) -> Result<Engine> {
-    let max_time = Duration::from_millis(config.timeout_ms);
+pub fn engine(db: &Db, config: &Config, review_url: &str) -> Result<Engine> {
+    let max_time = Duration::from_millis(config.review.timeout_ms);
     let centre: Arc<dyn ReviewCentre> = Arc::new(HttpReviewCentre::new(review_url, max_time)?);
     Ok(Engine::new(db.clone(), EngineSettings::default())
         .with(submit_build::SubmitBuild)
         .with(lock_activation::LockActivation)
         .with(AuditPlan::new(centre.clone()))
         .with(lock_release::LockRelease::new(centre))
+        .with(SideEffect::new(partner_inbox(&config.partner)?))
+        .with_turns(Rebuild::default())
         .with_rules(&rules()))
 }

@@ -1,5 +1,6 @@
 //! The HTTP side: one room per path prefix, and what they share about bodies and errors.
 
+pub mod partner;
 pub mod problem;
 pub mod review;
 

@@ -154,7 +154,7 @@ pub async fn activate_in_process(database: &Path, now: Instant, killed: bool) ->
 
 async fn engine(db: &Db, config: &Config) -> Result<(Engine, OwnReviewCentre)> {
     let own = OwnReviewCentre::start(db).await?;
-    let engine = wiring::engine(db, &config.review, &own.url)?;
+    let engine = wiring::engine(db, config, &own.url)?;
     Ok((engine, own))
 }
 
