@@ -43,6 +43,27 @@ pub const LOCK_RELEASE: Kind = Kind {
     max_round: 200,
 };
 
+/// S07: applies a reviewers' decision.
+pub const REVIEW_CALLBACK: Kind = Kind {
+    handler: "residentIncomePaymentReviewCallbackRetryTask",
+    task_type: "RESIDENT_INCOME_PAYMENT_REVIEW_CALLBACK_RETRY",
+    prefix: "RIPRC",
+    stage: "review-callback",
+    default_round: 100,
+    max_round: 500,
+};
+
+/// S08: moves an approval through its phases. Its units are progress rows; selectors name S07
+/// tasks.
+pub const REVIEW_PROGRESS: Kind = Kind {
+    handler: "residentIncomePaymentReviewCallbackProgressTask",
+    task_type: "RESIDENT_INCOME_PAYMENT_REVIEW_CALLBACK_RETRY",
+    prefix: "progress",
+    stage: "review-progress",
+    default_round: 50,
+    max_round: 200,
+};
+
 /// S09: what follows an approval outside the main business, such as telling the partners.
 pub const SIDE_EFFECT: Kind = Kind {
     handler: "residentIncomePaymentReviewCallbackSideEffectTask",

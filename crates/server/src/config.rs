@@ -15,6 +15,8 @@ use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 use serde::{Deserialize, Serialize};
 
+use crate::signing_config::{AppConfig, SigningConfig};
+
 /// Variables under our prefix that are no configuration.
 const OTHER_VARIABLES: [&str; 5] = ["TEST_POSTGRES", "TEST_MARIADB", "FAULT", "CONFIG", "LOG"];
 
@@ -43,6 +45,10 @@ pub struct Config {
     pub kick: KickConfig,
     /// The partners that are told what the review said.
     pub partner: PartnerConfig,
+    /// Who this process is to other programs.
+    pub signing: SigningConfig,
+    /// The programs that are trusted, by app key.
+    pub apps: BTreeMap<String, AppConfig>,
 }
 
 /// Hints after a commit that a task is ready. Off or lost, the scan finds the task.
@@ -195,6 +201,8 @@ impl Default for Config {
             qualification: QualificationConfig::default(),
             kick: KickConfig::default(),
             partner: PartnerConfig::default(),
+            signing: SigningConfig::default(),
+            apps: BTreeMap::new(),
         }
     }
 }
@@ -255,6 +263,7 @@ impl Config {
             (1..=MAX_TIMEOUT_MS).contains(&self.partner.timeout_ms),
             "partner.timeout-ms must be from 1 to {MAX_TIMEOUT_MS}"
         );
+        self.signing.check()?;
         Ok(())
     }
 

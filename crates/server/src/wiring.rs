@@ -20,6 +20,7 @@ pub fn migrations() -> Vec<Migration> {
         counterfoil_task::MIGRATIONS,
         counterfoil_payment::MIGRATIONS,
         counterfoil_review::MIGRATIONS,
+        crate::api::nonce::MIGRATIONS,
     ];
     domains.concat()
 }

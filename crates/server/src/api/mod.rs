@@ -1,8 +1,10 @@
 //! The HTTP side: one room per path prefix, and what they share about bodies and errors.
 
+pub mod nonce;
 pub mod partner;
 pub mod problem;
 pub mod review;
+pub mod signed;
 
 mod fields;
 

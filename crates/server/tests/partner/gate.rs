@@ -42,7 +42,7 @@ on_every_database! {
         let progress = "fi_resident_income_payment_review_callback_progress";
         for not_yet in [
             "finalize_time = NULL",
-            "main_task_status = 'RUNNING', finalize_time = '2026-09-08T01:00:00+00:00'",
+            "main_task_status = 'RUNNING', finalize_time = '2026-09-08 01:00:00'",
             "main_task_status = 'SUPERSEDED'",
             "main_task_status = 'SUCCESS', deleted = 1",
         ] {

@@ -118,7 +118,7 @@ impl House {
                     approval_attempt, phase, phase_status, main_task_status, payable_count,
                     unqualified_count, total_count, finalize_time)
                  VALUES ({n}, {n}, 1, 9, 1, 1, 'LOCK_RELEASE', 'INIT', 'SUCCESS', {payable},
-                   {unqualified}, {payable} + {unqualified}, '2026-09-08T01:00:00+00:00')"
+                   {unqualified}, {payable} + {unqualified}, '2026-09-08 01:00:00')"
             ))
             .await;
     }

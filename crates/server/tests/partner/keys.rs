@@ -29,8 +29,8 @@ async fn own_keys(app: &TestApp, n: i64, keys: &[(&str, &str)], current: &str) {
 }
 
 const EVER: &str = "NULL, NULL";
-const RETIRED: &str = "NULL, '2026-09-08T02:00:00+00:00'";
-const LATER: &str = "'2026-09-09T02:00:00+00:00', NULL";
+const RETIRED: &str = "NULL, '2026-09-08 02:00:00'";
+const LATER: &str = "'2026-09-09 02:00:00', NULL";
 
 on_every_database! {
     async fn while_keys_rotate_either_side_may_be_first(app: TestApp) {

@@ -140,7 +140,7 @@ on_every_database! {
         let house = House::build(&app).await;
         house.approved(1, "definite").await;
         let table = [
-            ("retired_time = '2026-09-08T02:00:00+00:00'", "no key of the partner counts now"),
+            ("retired_time = '2026-09-08 02:00:00'", "no key of the partner counts now"),
             ("retired_time = NULL, signing_secret_ref = 'no:k'", "nothing is kept there"),
             ("signing_secret_ref = 'sign:k', encryption_key_ref = 'sm4:k'", "jose takes 32"),
         ];
