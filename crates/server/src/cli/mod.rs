@@ -13,6 +13,7 @@ mod migrate;
 mod order;
 mod order_text;
 mod output;
+mod partner;
 mod review;
 mod serve;
 mod session;
@@ -98,6 +99,9 @@ enum Command {
     /// Notices to partners: list, show, redeliver one
     #[command(subcommand)]
     Delivery(delivery::Command),
+    /// Partners' keys: list, add, retire
+    #[command(subcommand)]
+    Partner(partner::Command),
     /// Runs roles in this process until it is asked to stop
     Serve(serve::Args),
     /// Measures this build beside the database's own floor
@@ -241,6 +245,7 @@ async fn run(cli: Cli) -> Result<Output> {
         Command::Order(command) => order::run(&session, command).await,
         Command::Bill(args) => bill::run(&session, &args).await,
         Command::Delivery(command) => delivery::run(&session, command).await,
+        Command::Partner(command) => partner::run(&session, command).await,
         Command::Serve(args) => serve::run(session, args).await,
         Command::Bench(command) => bench::run(&session, command).await,
         Command::Completions { .. } => unreachable!("answered before the configuration is read"),

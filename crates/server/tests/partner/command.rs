@@ -32,6 +32,8 @@ async fn told(app: &TestApp, code: i32, words: &[&str]) -> Value {
 on_every_database! {
     async fn a_person_works_with_deliveries_from_the_command_line(app: TestApp) {
         let house = House::build(&app).await;
+        // The binary's own tables too.
+        told(&app, 0, &["migrate"]).await;
         let mut partner = counterfoil(&app, &["serve", "--role", "partner", "--listen", "127.0.0.1:0"])
             .stderr(Stdio::piped())
             .spawn()

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use counterfoil_e2e::{TestApp, on_every_database};
+use counterfoil_payment::partner_key::{NewKey, add, list, retire};
 use counterfoil_payment::partner_push::KeyReference;
+use counterfoil_protocol::{PartnerId, UserId};
 use counterfoil_server::api::partner::PartnerSimulator;
 
 use crate::house::{House, Vault, key};
@@ -69,5 +71,43 @@ on_every_database! {
         app.execute("UPDATE partner_key SET suite = 'gm', encryption_key_ref = 'sm4:k'").await;
         assert_eq!(house.round().await.succeeded, 1);
         assert_eq!(house.received(1).await, "1");
+    }
+
+    async fn a_key_is_added_by_where_its_secrets_are_and_retired_in_time(app: TestApp) {
+        let house = House::build(&app).await;
+        house.approved(1, "definite").await;
+        let new = |key_id: &str, signing: &str, suite: &str| NewKey {
+            partner: PartnerId(1),
+            key_id: key_id.into(),
+            suite: suite.into(),
+            signing: signing.into(),
+            encryption: "file:/run/keys/seal".into(),
+            valid_from: None,
+        };
+        let refused = async |key: NewKey| {
+            let error = add(&app.db, &key, UserId(7)).await.expect_err("refused");
+            assert_eq!(error.code(), "invalid-input");
+            error.to_string()
+        };
+        assert!(refused(new("k", "env:A", "jose")).await.contains("has a key k already"));
+        assert!(refused(new("n 1", "env:A", "jose")).await.starts_with("key: "));
+        assert!(refused(new("n", "env:A", "rot13")).await.starts_with("suite: "));
+        let said = refused(new("n", "whsec_c2VjcmV0", "jose")).await;
+        assert!(!said.contains("c2VjcmV0"), "{said}");
+        let elsewhere = NewKey { partner: PartnerId(9), ..new("n", "env:A", "jose") };
+        assert!(refused(elsewhere).await.contains("no partner 9"));
+        add(&app.db, &new("n", "env:A", "gm"), UserId(7)).await.expect("added");
+        let until = app.now() + chrono::TimeDelta::minutes(5);
+        let retired = async |at| retire(&app.db, PartnerId(1), "k", at, UserId(7)).await;
+        assert_eq!(retired(Some(until)).await.expect("retired"), until);
+        assert_eq!(retired(None).await.expect("earlier"), app.now());
+        assert_eq!(retired(Some(until)).await.expect("kept"), app.now());
+        let unknown = retire(&app.db, PartnerId(1), "x", None, UserId(7)).await;
+        assert_eq!(unknown.map_err(|error| error.code()), Err("invalid-input"));
+        let listed = list(&app.db, PartnerId(1)).await.expect("keys");
+        let listed: Vec<_> = listed.iter().map(|key| (key.key_id.as_str(), key.suite.as_str()))
+            .collect();
+        assert_eq!(listed, [("k", "jose"), ("n", "gm")]);
+        assert_eq!(house.round().await.failed, 1, "the new key's secrets are nowhere");
     }
 }
