@@ -3,12 +3,14 @@
 //! The program installs rustls' ring provider first thing
 //! (`rustls::crypto::ring::default_provider().install_default()`); no client can be made without.
 
+mod decision_receiver;
 mod error;
 mod partner_inbox;
 mod review_centre;
 mod secrets;
 mod signed;
 
+pub use decision_receiver::HttpDecisionReceiver;
 pub use error::RemoteError;
 pub use partner_inbox::{HttpPartnerInbox, MAX_PARTNER_TIME};
 pub use review_centre::{

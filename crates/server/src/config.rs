@@ -8,6 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use counterfoil_db::{Clock, FaultPlan, Faults, Instant, Settings};
+use counterfoil_payment::review_progress::RecheckSettings;
 use counterfoil_payment::session::qualify::Tolerance;
 use counterfoil_protocol::Fen;
 use counterfoil_task::{KickSettings, Kicker};
@@ -37,6 +38,10 @@ pub struct Config {
     pub server: ServerConfig,
     /// The review centre that payment calls.
     pub review: ReviewConfig,
+    /// Payment, as the review centre calls it.
+    pub payment: PaymentConfig,
+    /// The pre-payment recheck.
+    pub recheck: RecheckConfig,
     /// The built-in cron.
     pub scheduler: SchedulerConfig,
     /// When a rent counts as abnormal.
@@ -190,6 +195,33 @@ impl Default for PartnerConfig {
     }
 }
 
+/// Payment, as the review centre calls it with its final decisions.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct PaymentConfig {
+    /// Its base URL; empty = the payment of this very process.
+    pub url: String,
+    /// Its app key, which signs its answers; empty = our own.
+    pub app_key: String,
+    /// The app that may say what the reviewers decided; empty = our own.
+    pub callback_app: String,
+}
+
+/// The pre-payment recheck.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct RecheckConfig {
+    /// Whether lines without a pushed small bill have partner organisation and intended amount
+    /// checked, too.
+    pub no_small_bill: bool,
+}
+
+impl Default for RecheckConfig {
+    fn default() -> RecheckConfig {
+        RecheckConfig { no_small_bill: RecheckSettings::default().no_small_bill }
+    }
+}
+
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -197,6 +229,8 @@ impl Default for Config {
             max_connections: 16,
             server: ServerConfig::default(),
             review: ReviewConfig::default(),
+            payment: PaymentConfig::default(),
+            recheck: RecheckConfig::default(),
             scheduler: SchedulerConfig::default(),
             qualification: QualificationConfig::default(),
             kick: KickConfig::default(),

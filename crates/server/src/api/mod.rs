@@ -2,6 +2,7 @@
 
 pub mod nonce;
 pub mod partner;
+pub mod payment;
 pub mod problem;
 pub mod review;
 pub mod signed;
