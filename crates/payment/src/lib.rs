@@ -5,6 +5,7 @@
 
 pub mod audit_plan;
 pub mod bill_import;
+pub mod bill_snapshot;
 pub mod kinds;
 pub mod lock_activation;
 pub mod lock_release;
@@ -22,6 +23,7 @@ pub mod states;
 pub mod status_decision;
 pub mod status_refresh;
 pub mod submit_build;
+pub mod visibility_gate;
 
 mod error;
 mod row_batch;

@@ -6,10 +6,12 @@ use std::time::Duration;
 use anyhow::Result;
 use counterfoil_db::{Db, Migration};
 use counterfoil_payment::audit_plan::{AuditPlan, ReviewCentre};
+use counterfoil_payment::bill_snapshot::BillSnapshot;
 use counterfoil_payment::partner_push::PartnerInbox;
 use counterfoil_payment::review_callback::ReviewCallback;
 use counterfoil_payment::review_progress::{RecheckSettings, ReviewProgress};
 use counterfoil_payment::side_effect::{Rebuild, SideEffect};
+use counterfoil_payment::status_refresh::StatusRefresh;
 use counterfoil_payment::{audit_plan, lock_activation, lock_release, partner_push, submit_build};
 use counterfoil_remote::{
     EnvironmentAndFiles, HttpDecisionReceiver, HttpPartnerInbox, HttpReviewCentre, SignedClient,
@@ -86,5 +88,7 @@ pub fn engine(db: &Db, config: &Config, own_url: &str) -> Result<Engine> {
         .with(DecisionNotice::new(receiver))
         .with(ReviewCallback)
         .with_turns(ReviewProgress::new(recheck))
+        .with_turns(StatusRefresh::default())
+        .with(BillSnapshot)
         .with_rules(&rules()))
 }
