@@ -27,7 +27,7 @@ use counterfoil_db::{Clock, Db, Instant};
 use counterfoil_task::Engine;
 
 use crate::config::{self, Config};
-use crate::serve::OwnReviewCentre;
+use crate::serve::OwnPeers;
 use crate::wiring;
 pub use output::{Failure, Output};
 
@@ -145,16 +145,18 @@ impl Session {
         })
     }
 
-    /// The engine for one command: where no review centre is configured it gets one of its own.
+    /// The engine for one command: where no review centre or no payment is configured it gets
+    /// peers of its own.
     pub async fn engine(&self, db: &Db) -> Result<CommandEngine> {
-        let (url, own) = match self.config.review.url.as_str() {
-            "" => {
-                let own = OwnReviewCentre::start(db).await?;
-                (own.url.clone(), Some(own))
-            }
-            url => (url.to_owned(), None),
+        let mut config = self.config.clone();
+        config.signing.complete(&mut config.apps);
+        let needed = config.review.url.is_empty() || config.payment.url.is_empty();
+        let own = match needed {
+            true => Some(OwnPeers::start(db, &config).await?),
+            false => None,
         };
-        let engine = wiring::engine(db, &self.config.review, &url)?;
+        let url = own.as_ref().map(|own| own.url.as_str()).unwrap_or_default();
+        let engine = wiring::engine(db, &config, url)?;
         Ok(CommandEngine { engine, _own: own })
     }
 
@@ -170,7 +172,7 @@ impl Session {
 #[derive(Debug)]
 pub struct CommandEngine {
     engine: Engine,
-    _own: Option<OwnReviewCentre>,
+    _own: Option<OwnPeers>,
 }
 
 impl std::ops::Deref for CommandEngine {
