@@ -13,6 +13,8 @@ use crate::rule::{self, Rule};
 use crate::run::{Payload, Run, Verdict, Work};
 use crate::select::TaskRow;
 use crate::shutdown::Shutdown;
+use crate::takeover::Takeover;
+use crate::turn::Turns;
 use crate::{Kind, RoundError, WorkError};
 
 /// What an engine is told.
@@ -51,6 +53,7 @@ pub(crate) fn own_name() -> String {
 #[async_trait::async_trait]
 pub(crate) trait AnyWork: Send + Sync {
     fn kind(&self) -> &'static Kind;
+    fn takeover(&self) -> Takeover;
     async fn run(&self, task: &TaskRow, run: &Run<'_>) -> Result<Verdict, WorkError>;
     fn subject_id(&self, task: &TaskRow) -> Option<i64>;
 }
@@ -59,6 +62,10 @@ pub(crate) trait AnyWork: Send + Sync {
 impl<W: Work> AnyWork for W {
     fn kind(&self) -> &'static Kind {
         Work::kind(self)
+    }
+
+    fn takeover(&self) -> Takeover {
+        Work::takeover(self)
     }
 
     async fn run(&self, task: &TaskRow, run: &Run<'_>) -> Result<Verdict, WorkError> {
@@ -103,6 +110,7 @@ fn identify<P: Payload>(kind: &Kind, task: &TaskRow) -> Result<P, WorkError> {
 pub struct Engine {
     db: Db,
     works: Vec<Arc<dyn AnyWork>>,
+    turns: Vec<Arc<dyn Turns>>,
     rules: Vec<Rule>,
     kicker: Kicker,
     shutdown: Shutdown,
@@ -122,6 +130,7 @@ impl Engine {
         Engine {
             db,
             works: Vec::new(),
+            turns: Vec::new(),
             rules: Vec::new(),
             kicker: Kicker::none(),
             shutdown: Shutdown::never(),
@@ -134,6 +143,13 @@ impl Engine {
     #[must_use]
     pub fn with(mut self, work: impl Work) -> Engine {
         self.works.push(Arc::new(work));
+        self
+    }
+
+    /// Adds a handler whose work is rows of a table of its own.
+    #[must_use]
+    pub fn with_turns(mut self, turns: impl Turns) -> Engine {
+        self.turns.push(Arc::new(turns));
         self
     }
 
@@ -170,7 +186,8 @@ impl Engine {
 
     /// The kinds of work, in the order they were added.
     pub fn kinds(&self) -> impl Iterator<Item = &'static Kind> + '_ {
-        self.works.iter().map(|work| work.kind())
+        let turns = self.turns.iter().map(|turns| turns.kind());
+        self.works.iter().map(|work| work.kind()).chain(turns)
     }
 
     /// The handlers, in the order they were added.
@@ -200,15 +217,18 @@ impl Engine {
         found.map(AsRef::as_ref).ok_or_else(|| RoundError::UnknownHandler(handler.to_owned()))
     }
 
-    /// Runs the handler's rules on what a round touched. A broken rule is logged and counted; it
-    /// never undoes committed work nor turns the round's result.
-    pub(crate) async fn check_touched(&self, kind: &Kind, work: &dyn AnyWork, tasks: &[TaskRow]) {
-        let ids: Vec<i64> = tasks.iter().filter_map(|task| work.subject_id(task)).collect();
+    pub(crate) fn turns_of_handler(&self, handler: &str) -> Option<&dyn Turns> {
+        self.turns.iter().find(|turns| turns.kind().handler == handler).map(AsRef::as_ref)
+    }
+
+    /// Runs the handler's rules on what a round touched, by the ids that the rules take. A broken
+    /// rule is logged and counted; it never undoes committed work nor turns the round's result.
+    pub(crate) async fn check_touched(&self, kind: &Kind, ids: &[i64]) {
         if ids.is_empty() {
             return;
         }
         for rule in self.rules.iter().filter(|rule| rule.handlers.contains(&kind.handler)) {
-            match rule::check_touched(&self.db, rule, &ids).await {
+            match rule::check_touched(&self.db, rule, ids).await {
                 Ok(None) => {}
                 Ok(Some(breach)) => {
                     self.breaches.fetch_add(1, Ordering::Relaxed);

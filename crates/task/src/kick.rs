@@ -198,6 +198,9 @@ impl Engine {
 
     /// Runs one task now if an ordinary claim wins it: what a kick does.
     pub async fn run_task(&self, handler: &str, code: &TaskCode) -> Result<Summary, RoundError> {
+        if let Some(turns) = self.turns_of_handler(handler) {
+            return self.one_turn(turns, code).await;
+        }
         let work = self.work_of_handler(handler)?;
         let kind = work.kind();
         let mut summary = Summary { handler: kind.handler.to_owned(), ..Summary::default() };

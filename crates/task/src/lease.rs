@@ -142,6 +142,14 @@ impl Lease {
         }))
     }
 
+    pub(crate) fn id(&self) -> i64 {
+        self.id
+    }
+
+    pub(crate) fn table(&self) -> &'static LeaseTable {
+        self.table
+    }
+
     /// Renews the lease and moves cursor and counters. Guard: RUNNING, our worker and version,
     /// not expired. False = the lease is lost and nothing was written.
     pub async fn advance(&self, tx: &mut Tx, progress: Progress) -> Result<bool> {
@@ -160,9 +168,27 @@ impl Lease {
         self.write(tx, progress, true).await
     }
 
+    /// Gives the lease up together with a change, which also says what status the row is left in.
+    /// Same guard as [`Lease::advance`].
+    pub async fn let_go(&self, tx: &mut Tx, progress: Progress) -> Result<bool> {
+        let progress = progress.set("lease_expire_time", None::<Instant>);
+        self.write(tx, progress, true).await
+    }
+
     /// Marks the row failed. Guard: our worker and version; the lease may have expired.
     pub async fn fail(&self, tx: &mut Tx, code: &str, message: &str) -> Result<bool> {
-        let progress = Progress::none()
+        self.fail_with(tx, code, message, Progress::none()).await
+    }
+
+    /// Marks the row failed, together with a change such as when to try again.
+    pub(crate) async fn fail_with(
+        &self,
+        tx: &mut Tx,
+        code: &str,
+        message: &str,
+        progress: Progress,
+    ) -> Result<bool> {
+        let progress = progress
             .set(self.table.status, self.table.failed)
             .set("lease_expire_time", None::<Instant>)
             .set(self.table.error_code, code)

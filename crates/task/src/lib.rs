@@ -29,7 +29,9 @@ mod run;
 mod select;
 mod shutdown;
 mod state;
+mod takeover;
 mod trace;
+mod turn;
 
 pub use accept::{Acceptance, Seed, accept_or_reuse};
 pub use claim::STALE_AFTER;
@@ -41,7 +43,7 @@ pub use lease::{LEASE_FOR, Lease, LeaseTable, LeaseTerms, LeaseUnavailable, Prog
 pub use operate::{
     CancelOutcome, RerunFacts, RerunPlan, cancel, plan_rerun, rerun_plan, trace_rerun,
 };
-pub use parameter::{ParameterError, RoundParameter};
+pub use parameter::{ParameterError, RoundParameter, Selector};
 pub use round::{RoundError, Summary, TaskTrouble};
 pub use rule::{Breach, MAX_SHOWN, Rule, check};
 pub use rules::RULES;
@@ -49,7 +51,9 @@ pub use run::{Fenced, Payload, Run, Verdict, Work};
 pub use select::{MAX_LOST_ATTEMPTS, TaskRow};
 pub use shutdown::{Shutdown, ShutdownHandle};
 pub use state::{TRANSITIONS, TaskStatus, diagram};
+pub use takeover::Takeover;
 pub use trace::{Action, Subject, TRACE_OF_TASK, Trace, record};
+pub use turn::{Held, Taken, Turn, TurnEnd, Turns, Unit, retry_after};
 
 /// The engine's tables.
 pub const MIGRATIONS: &[counterfoil_db::Migration] = &[counterfoil_db::Migration {

@@ -27,11 +27,13 @@ pub enum ParameterError {
     EmptySelector(String),
 }
 
-/// Named tasks.
+/// Named tasks: those with one of the codes or one of the keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Selector {
-    pub(crate) codes: Vec<String>,
-    pub(crate) keys: Vec<String>,
+pub struct Selector {
+    /// Task codes, trimmed and without duplicates.
+    pub codes: Vec<String>,
+    /// Business keys, likewise.
+    pub keys: Vec<String>,
 }
 
 /// What a round was asked to do.

@@ -7,13 +7,13 @@ use futures_util::FutureExt;
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::WorkError;
 use crate::claim::{ClaimMode, claim};
 use crate::engine::{AnyWork, Engine};
 use crate::lease::LeaseTerms;
 use crate::parameter::{ParameterError, RoundParameter};
 use crate::run::{Ending, Run, cut};
 use crate::select::{self, TaskRow};
-use crate::{Kind, WorkError};
 
 /// What a round did. `failed > 0` is not a success.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -83,6 +83,10 @@ pub enum RoundError {
 impl Engine {
     /// Runs one round of a handler with a textual parameter.
     pub async fn round(&self, handler: &str, parameter: &str) -> Result<Summary, RoundError> {
+        if let Some(turns) = self.turns_of_handler(handler) {
+            let parameter = RoundParameter::parse(turns.kind(), parameter)?;
+            return self.round_of_turns(turns, &parameter).await;
+        }
         let work = self.work_of_handler(handler)?;
         let parameter = RoundParameter::parse(work.kind(), parameter)?;
         self.round_of(work, &parameter).await
@@ -96,7 +100,7 @@ impl Engine {
         let kind = work.kind();
         let mut summary = Summary { handler: kind.handler.to_owned(), ..Summary::default() };
         let (select::Selected { tasks, unreadable }, mode) =
-            match self.select(kind, parameter).await {
+            match self.select(work, parameter).await {
                 Ok(selected) => selected,
                 Err(source) => {
                     return Err(RoundError::Lost { done: Box::new(summary), source });
@@ -117,16 +121,17 @@ impl Engine {
                 return Err(RoundError::Lost { done: Box::new(summary), source });
             }
         }
-        self.check_touched(kind, work, &tasks).await;
+        let ids: Vec<i64> = tasks.iter().filter_map(|task| work.subject_id(task)).collect();
+        self.check_touched(kind, &ids).await;
         Ok(summary)
     }
 
     async fn select(
         &self,
-        kind: &Kind,
+        work: &dyn AnyWork,
         parameter: &RoundParameter,
     ) -> Result<(select::Selected, ClaimMode), DbError> {
-        let limit = parameter.max_tasks;
+        let (kind, limit) = (work.kind(), parameter.max_tasks);
         match &parameter.selector {
             Some(selector) => {
                 let tasks = select::named(self.db(), kind, selector, limit).await?;
@@ -134,7 +139,8 @@ impl Engine {
             }
             None => {
                 let now = self.db().now().await?;
-                Ok((select::due(self.db(), kind, now, limit).await?, ClaimMode::Automatic))
+                let tasks = select::due(self.db(), kind, work.takeover(), now, limit).await?;
+                Ok((tasks, ClaimMode::Automatic))
             }
         }
     }
@@ -149,7 +155,7 @@ impl Engine {
         summary: &mut Summary,
     ) -> Result<(), DbError> {
         let kind = work.kind();
-        let claimed = match claim(self.db(), kind, task, mode).await {
+        let claimed = match claim(self.db(), kind, task, mode, work.takeover()).await {
             Ok(claimed) => claimed,
             Err(error) if error.is_lost() => return Err(error),
             Err(error) => {
@@ -236,7 +242,7 @@ fn count_failure(run: &Run<'_>, error: &WorkError, summary: &mut Summary) {
     tracing::warn!(task = %run.task.code, code = error.code(), %error, "task failed");
 }
 
-fn lost(error: WorkError) -> DbError {
+pub(crate) fn lost(error: WorkError) -> DbError {
     match error {
         WorkError::Db(error) | WorkError::Task(crate::TaskError::Db(error)) => error,
         other => DbError::Lost(counterfoil_db::driver_error(other.to_string())),

@@ -12,6 +12,7 @@ use crate::kick::Kicker;
 use crate::lease::{Lease, LeaseTable, LeaseTerms, LeaseUnavailable};
 use crate::select::TaskRow;
 use crate::shutdown::Shutdown;
+use crate::takeover::Takeover;
 use crate::trace::{Action, Subject, Trace, record};
 use crate::{Kind, WorkError};
 
@@ -44,6 +45,11 @@ pub trait Work: Send + Sync + 'static {
 
     /// Its names and limits.
     fn kind(&self) -> &'static Kind;
+
+    /// Which of its RUNNING rows may be claimed again.
+    fn takeover(&self) -> Takeover {
+        Takeover::Stale
+    }
 
     /// Does the work of one claimed task. Every write goes through [`Run::begin`].
     async fn run(&self, payload: Self::Payload, run: &Run<'_>) -> Result<Verdict, WorkError>;

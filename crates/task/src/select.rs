@@ -5,6 +5,7 @@ use counterfoil_protocol::TaskCode;
 
 use crate::claim::STALE_AFTER;
 use crate::parameter::Selector;
+use crate::takeover::{self, Takeover};
 use crate::{Kind, TaskStatus};
 
 /// A task as it stood when it was selected.
@@ -36,13 +37,39 @@ pub(crate) const SCANNED: [TaskStatus; 3] =
     [TaskStatus::Pending, TaskStatus::Failed, TaskStatus::Running];
 
 /// The due tasks of a kind, at most `limit`, in the order of the contract: due time with NULL
-/// first, retry count, id.
-///
+/// first, retry count, id; of a kind with orphans the repairs follow, oldest first.
+pub(crate) async fn due(
+    db: &Db,
+    kind: &Kind,
+    takeover: Takeover,
+    now: Instant,
+    limit: u32,
+) -> Result<Selected> {
+    let Takeover::Orphans { orphan } = takeover else {
+        return open(db, kind, &SCANNED, now, limit).await;
+    };
+    let mut selected =
+        open(db, kind, &[TaskStatus::Pending, TaskStatus::Failed], now, limit).await?;
+    let mut repairs = orphans(db, kind, orphan, now, limit).await?;
+    let taken = takeover::split(limit as usize, selected.tasks.len(), repairs.tasks.len());
+    selected.tasks.truncate(taken.0);
+    repairs.tasks.truncate(taken.1);
+    selected.tasks.append(&mut repairs.tasks);
+    selected.unreadable.append(&mut repairs.unreadable);
+    Ok(selected)
+}
+
 /// One query a status: each walks `ix_async_task_due` in order and stops at the limit, whatever
 /// the backlog; a single query over several statuses would sort the whole backlog each time.
-pub(crate) async fn due(db: &Db, kind: &Kind, now: Instant, limit: u32) -> Result<Selected> {
+async fn open(
+    db: &Db,
+    kind: &Kind,
+    statuses: &[TaskStatus],
+    now: Instant,
+    limit: u32,
+) -> Result<Selected> {
     let mut selected = Selected::default();
-    for status in SCANNED {
+    for status in statuses.iter().copied() {
         let query = sql!(
             "SELECT id, task_code, business_key, task_data, task_status,
                     COALESCE(running_attempt, 0) AS attempt, next_execute_time,
@@ -65,6 +92,32 @@ pub(crate) async fn due(db: &Db, kind: &Kind, now: Instant, limit: u32) -> Resul
     }
     selected.tasks.sort_by_key(|task| (task.due, task.retries, task.id));
     selected.tasks.truncate(limit as usize);
+    Ok(selected)
+}
+
+/// RUNNING rows that left nothing behind and that an automatic claim would win, oldest first.
+async fn orphans(db: &Db, kind: &Kind, orphan: &str, now: Instant, limit: u32) -> Result<Selected> {
+    let text = format!(
+        "SELECT id, task_code, business_key, task_data, task_status,
+                COALESCE(running_attempt, 0) AS attempt, next_execute_time,
+                COALESCE(retry_count, 0) AS retries
+         FROM fi_async_task
+         WHERE deleted = 0 AND task_type = :task_type AND task_status = 1
+           AND update_time < :stale AND {orphan}
+           AND (next_execute_time IS NULL OR next_execute_time <= :now)
+           AND COALESCE(retry_count, 0) < COALESCE(max_retry_count, 3)
+           AND lost_attempts + 1 < :max_lost
+         ORDER BY update_time, id
+         LIMIT :limit"
+    );
+    let query = Query::built(text)
+        .bind("task_type", kind.task_type)
+        .bind("stale", now - STALE_AFTER)
+        .bind("now", now)
+        .bind("max_lost", MAX_LOST_ATTEMPTS)
+        .bind("limit", limit);
+    let mut selected = Selected::default();
+    selected.read(&db.rows(query).await?);
     Ok(selected)
 }
 
