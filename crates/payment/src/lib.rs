@@ -16,6 +16,7 @@ pub mod session;
 pub mod states;
 pub mod status_decision;
 pub mod submit_build;
+pub mod treasury;
 
 mod error;
 mod row_batch;

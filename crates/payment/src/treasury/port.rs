@@ -16,6 +16,8 @@ pub struct Instruction {
     pub batch_no: String,
     /// When the bytes were made.
     pub created: Instant,
+    /// The day the payments are asked for, `YYYY-MM-DD` in Asia/Shanghai.
+    pub pay_day: String,
     /// Whose account pays: the project company's name.
     pub payer_name: String,
     /// The account that pays.

@@ -47,7 +47,12 @@ pub async fn record_payment(
         Begun::Open { record, lines } => (record, lines),
         Begun::Done { record, count } => {
             let known = true;
-            return Ok(Recorded { payment_order_id: order, record_id: record, lines: count, known });
+            return Ok(Recorded {
+                payment_order_id: order,
+                record_id: record,
+                lines: count,
+                known,
+            });
         }
     };
     while transact!(one_batch(db, record, lines))? {}
@@ -82,7 +87,11 @@ async fn begin(
         let done = known.text("record_status")? == "DONE";
         let count = known.int("line_count")?;
         tx.rollback().await?;
-        return Ok(if done { Begun::Done { record, count } } else { Begun::Open { record, lines } });
+        return Ok(if done {
+            Begun::Done { record, count }
+        } else {
+            Begun::Open { record, lines }
+        });
     }
     may_be_recorded(order, &row)?;
     let now = tx.now();

@@ -51,11 +51,7 @@ pub(super) async fn one(tx: &mut Tx, target: Target) -> Result<Step, TreasuryErr
     Ok(Step::Done)
 }
 
-async fn lines(
-    tx: &mut Tx,
-    target: Target,
-    build: &Build,
-) -> Result<Vec<Line>, TreasuryError> {
+async fn lines(tx: &mut Tx, target: Target, build: &Build) -> Result<Vec<Line>, TreasuryError> {
     let rules = build.rules()?;
     let query = sql!(
         "SELECT id, project_company_id, partner_id, station_id, pay_amount, payee_name,

@@ -161,11 +161,7 @@ async fn finish_fenced(run: &Run<'_>, target: Target) -> Result<Verdict, WorkErr
     }
 }
 
-async fn try_finish(
-    db: &Db,
-    kicker: &Kicker,
-    target: Target,
-) -> Result<Created, TreasuryError> {
+async fn try_finish(db: &Db, kicker: &Kicker, target: Target) -> Result<Created, TreasuryError> {
     let mut tx = db.begin().await?;
     let created = match finish::finish(&mut tx, target).await? {
         finish::Finished::Shown => {

@@ -210,10 +210,7 @@ async fn prove_locks(tx: &mut Tx, target: Target) -> Result<i64, TreasuryError> 
 }
 
 /// The rules of the lines' partners, read strictly, all of them before anything is created.
-async fn split_rules(
-    tx: &mut Tx,
-    target: Target,
-) -> Result<BTreeMap<i64, String>, TreasuryError> {
+async fn split_rules(tx: &mut Tx, target: Target) -> Result<BTreeMap<i64, String>, TreasuryError> {
     let query = sql!(
         "SELECT DISTINCT p.id, p.split_rule
          FROM fi_resident_income_payment_order_bill l

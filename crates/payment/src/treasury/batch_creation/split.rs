@@ -162,9 +162,19 @@ mod tests {
     #[test]
     fn a_rule_that_is_none_of_the_four_is_refused() {
         for text in [
-            "none", "BY STATION", "MAX_LINES", "MAX_LINES:", "MAX_LINES:0", "MAX_LINES:-1",
-            "MAX_LINES:+5", "MAX_LINES:1.5", "MAX_AMOUNT:x", "MAX_AMOUNT:99999999999999999999",
-            "NONE:1", "BY_STATION:2", "MAX_LINES:2:3",
+            "none",
+            "BY STATION",
+            "MAX_LINES",
+            "MAX_LINES:",
+            "MAX_LINES:0",
+            "MAX_LINES:-1",
+            "MAX_LINES:+5",
+            "MAX_LINES:1.5",
+            "MAX_AMOUNT:x",
+            "MAX_AMOUNT:99999999999999999999",
+            "NONE:1",
+            "BY_STATION:2",
+            "MAX_LINES:2:3",
         ] {
             assert!(SplitRule::parse(text).is_err(), "{text}");
         }

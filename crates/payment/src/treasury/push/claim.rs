@@ -5,7 +5,7 @@ use counterfoil_db::{Db, Read, Row, Tx, sql};
 use super::document::{self, Document, Made};
 use super::{Asked, PUSH_LEASE, Sending, payee};
 use crate::treasury::port::{Channels, Message};
-use crate::treasury::{MAX_PUSH_COUNT, TreasuryError, sum_up};
+use crate::treasury::{MAX_MESSAGE, MAX_PUSH_COUNT, TreasuryError, cut, sum_up};
 
 pub(super) enum Claimed {
     Send(Box<Sending>),
@@ -133,6 +133,28 @@ async fn put_off(tx: &mut Tx, batch: i64) -> Result<(), TreasuryError> {
     ))
     .await?;
     sum_up::order(tx, batch).await
+}
+
+/// A batch that cannot be pushed as this process is set up waits, and says why.
+pub(super) async fn postpone(
+    db: &Db,
+    batch: i64,
+    claimed: &Result<Claimed, TreasuryError>,
+) -> Result<(), TreasuryError> {
+    let Err(trouble) = claimed else { return Ok(()) };
+    let mut tx = db.begin().await?;
+    let now = tx.now();
+    tx.execute(sql!(
+        "UPDATE fi_resident_income_payment_push_batch
+         SET next_handle_time = :next, error_message = :message, update_time = :now
+         WHERE id = :batch AND deleted = 0 AND status IN ('WAIT_PUSH', 'PUSH_FAIL')",
+        next = now + PUSH_LEASE,
+        message = cut(&trouble.to_string(), MAX_MESSAGE),
+        now = now,
+        batch = batch,
+    ))
+    .await?;
+    Ok(tx.commit("treasury.push.postpone").await?)
 }
 
 /// The push, the lines in it, and the bytes.

@@ -1,6 +1,7 @@
 //! What one push sends: the details that wait, without those that a person must look at.
 
-use counterfoil_db::{Bind, Read, Row, Text, Tx, Value, sql};
+use chrono::TimeDelta;
+use counterfoil_db::{Bind, Instant, Read, Row, Text, Tx, Value, sql};
 use counterfoil_protocol::Fen;
 
 use crate::row_batch::{insert_rows, update_rows};
@@ -32,6 +33,11 @@ fn message_id(batch: i64, number: i64) -> String {
 /// The line's id in a push: the detail and the number of the batch's push.
 fn end_to_end_id(detail: i64, number: i64) -> String {
     format!("CFD{detail}-{number}")
+}
+
+/// A fixed offset is exact: Asia/Shanghai has had no daylight saving since 1991.
+fn day_in_shanghai(instant: Instant) -> String {
+    (instant + TimeDelta::hours(8)).format("%Y-%m-%d").to_string()
 }
 
 pub(super) enum Made {
@@ -71,6 +77,7 @@ pub(super) async fn make(
         message_id: message_id.clone(),
         batch_no: facts.text("batch_no")?,
         created: tx.now(),
+        pay_day: day_in_shanghai(tx.now()),
         payer_name: facts.maybe_text("company")?.unwrap_or_default(),
         payer_account,
         lines,
@@ -141,7 +148,11 @@ fn missing(line: &InstructionLine) -> Option<LineFault> {
 async fn set_aside(tx: &mut Tx, faults: Vec<(i64, LineFault)>) -> Result<(), TreasuryError> {
     for some in faults.chunks(CHUNK as usize) {
         let row = |(detail, fault): &(i64, LineFault)| {
-            vec![detail.bind(), fault.code.bind(), crate::treasury::cut(&fault.message, 1000).bind()]
+            vec![
+                detail.bind(),
+                fault.code.bind(),
+                crate::treasury::cut(&fault.message, 1000).bind(),
+            ]
         };
         let rows: Vec<Vec<Value>> = some.iter().map(row).collect();
         update_rows(tx, SET_ASIDE, rows).await?;
@@ -216,5 +227,14 @@ mod tests {
         assert!(longest.len() <= 35, "{longest}");
         assert!(message_id(i64::MAX, 9_999_999).len() <= 35);
         assert_ne!(end_to_end_id(1, 1), end_to_end_id(1, 2));
+    }
+
+    #[test]
+    fn the_day_turns_at_midnight_in_shanghai() {
+        for (instant, day) in
+            [("2026-09-30T15:59:59Z", "2026-09-30"), ("2026-09-30T16:00:00Z", "2026-10-01")]
+        {
+            assert_eq!(day_in_shanghai(instant.parse().unwrap()), day, "{instant}");
+        }
     }
 }

@@ -11,6 +11,7 @@ mod claim;
 mod document;
 mod due;
 mod payee;
+mod retry;
 mod settle;
 
 use std::time::Duration;
@@ -21,7 +22,8 @@ use counterfoil_db::{Db, transact};
 use super::TreasuryError;
 use super::port::{Channels, Message, PushAnswer};
 
-pub use due::{Due, due, of_order};
+pub use due::of_order;
+pub use retry::{PUSH_RETRY, PushRetry};
 
 /// Within this time whoever claimed a push must have its verdict; then others may ask.
 pub const PUSH_LEASE: TimeDelta = TimeDelta::minutes(10);
@@ -77,7 +79,12 @@ pub async fn push_one(
     batch: i64,
     asked: Asked,
 ) -> Result<Pushed, TreasuryError> {
-    let sending = match transact!(claim::claim(db, channels, batch, asked))? {
+    let claimed = transact!(claim::claim(db, channels, batch, asked));
+    if let Err(TreasuryError::StrategyUnknown { .. } | TreasuryError::BatchState { .. }) = claimed {
+        // Certainly nothing was sent. It is not due at once again.
+        transact!(claim::postpone(db, batch, &claimed))?;
+    }
+    let sending = match claimed? {
         claim::Claimed::Send(sending) => *sending,
         claim::Claimed::NeedsData => return Ok(Pushed::NeedsData),
         claim::Claimed::Refused => return Ok(Pushed::Refused),
@@ -95,11 +102,7 @@ pub async fn push_one(
 ///
 /// # Errors
 /// As [`push_one`].
-pub async fn inquire_one(
-    db: &Db,
-    channels: &Channels,
-    push: i64,
-) -> Result<Pushed, TreasuryError> {
+pub async fn inquire_one(db: &Db, channels: &Channels, push: i64) -> Result<Pushed, TreasuryError> {
     let Some(sending) = transact!(claim::take_over(db, push))? else {
         return Ok(Pushed::Lost);
     };

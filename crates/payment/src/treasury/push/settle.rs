@@ -94,11 +94,7 @@ async fn end(
 }
 
 /// Guard: as [`end`].
-async fn no_verdict(
-    tx: &mut Tx,
-    sending: &Sending,
-    message: &str,
-) -> Result<bool, TreasuryError> {
+async fn no_verdict(tx: &mut Tx, sending: &Sending, message: &str) -> Result<bool, TreasuryError> {
     let now = tx.now();
     let message = cut(&format!("no verdict: {message}"), MAX_MESSAGE);
     let update = sql!(
