@@ -1,8 +1,8 @@
 //! The treasury on SQLite, PostgreSQL and MariaDB: batches, pushes, results, fixes, records.
 
 mod treasury {
-    mod create;
     mod crash;
+    mod create;
     mod fix;
     mod hand;
     mod notice;

@@ -146,11 +146,18 @@ async fn nothing_was_created(app: &counterfoil_e2e::TestApp) {
 
 pub async fn wipe(app: &counterfoil_e2e::TestApp) {
     for table in [
-        "fi_resident_income_payment_order", "fi_resident_income_payment_order_bill",
-        "fi_resident_income_payment_bill_lock", "fi_resident_income_payment_push_batch",
-        "fi_resident_income_payment_push_batch_detail", "fi_resident_income_payment_push_build",
-        "sys_partner", "sys_project_company", "fi_customer_account", "fi_customer_bill",
-        "fi_async_task", "fi_resident_income_payment_async_operation_log",
+        "fi_resident_income_payment_order",
+        "fi_resident_income_payment_order_bill",
+        "fi_resident_income_payment_bill_lock",
+        "fi_resident_income_payment_push_batch",
+        "fi_resident_income_payment_push_batch_detail",
+        "fi_resident_income_payment_push_build",
+        "sys_partner",
+        "sys_project_company",
+        "fi_customer_account",
+        "fi_customer_bill",
+        "fi_async_task",
+        "fi_resident_income_payment_async_operation_log",
     ] {
         app.execute(&format!("DELETE FROM {table}")).await;
     }

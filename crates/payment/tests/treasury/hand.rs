@@ -23,12 +23,8 @@ pub const STRATEGY: &str = "scripted";
 pub const TREASURER: UserId = UserId(31);
 
 /// Order 1, version 1, round 1.
-pub const TARGET: Target = Target {
-    order: OrderId(1),
-    data: DataVersion(1),
-    round: SubmitRound(1),
-    payable_count: None,
-};
+pub const TARGET: Target =
+    Target { order: OrderId(1), data: DataVersion(1), round: SubmitRound(1), payable_count: None };
 
 /// One payable line; its id is 101 and up.
 #[derive(Debug, Clone, Copy)]
@@ -86,8 +82,10 @@ impl<'a> Hand<'a> {
             )
         });
         let locks = rows(&|id, line| {
-            format!("('S{}:{id}', 'ACTIVE', 1, {id}, 1, 1, 'S{}', '202609')", line.station,
-                line.station)
+            format!(
+                "('S{}:{id}', 'ACTIVE', 1, {id}, 1, 1, 'S{}', '202609')",
+                line.station, line.station
+            )
         });
         self.0
             .execute(&format!(
