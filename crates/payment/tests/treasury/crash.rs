@@ -4,7 +4,7 @@
 use counterfoil_e2e::{Crash, Dialect, TestApp, on_every_database};
 use counterfoil_payment::treasury::batch_creation::Target;
 use counterfoil_payment::treasury::notice::PUSH_BATCH_NOTIFY;
-use counterfoil_payment::treasury::port::Reported;
+use counterfoil_payment::treasury::port::{ReportEntry, Reported, ResultReport};
 use counterfoil_payment::treasury::push::{PUSH_RETRY, PushRetry};
 use counterfoil_task::{
     Engine, EngineSettings, Kicker, Kind, Payload, Run, Seed, Subject, Verdict, Work, WorkError,
@@ -82,30 +82,27 @@ async fn work_off(app: &TestApp, channel: &Scripted) -> bool {
     crashed
 }
 
+/// Every line of every push is reported as paid, a report a push.
 async fn paid(app: &TestApp) {
     let hand = Hand(app);
-    for batch in 0..3 {
+    let messages = "SELECT message_id FROM fi_resident_income_payment_push ORDER BY push_batch_id";
+    for (number, message_id) in app.lines(messages).await.into_iter().enumerate() {
         let query = format!(
-            "SELECT p.message_id, i.end_to_end_id FROM fi_resident_income_payment_push p
-             JOIN fi_resident_income_payment_push_item i ON i.push_id = p.id
-             WHERE p.id = (SELECT MIN(id) + {batch} FROM fi_resident_income_payment_push)
-             ORDER BY i.id"
+            "SELECT i.end_to_end_id FROM fi_resident_income_payment_push_item i
+             JOIN fi_resident_income_payment_push p ON p.id = i.push_id
+             WHERE p.message_id = '{message_id}' ORDER BY i.id"
         );
-        let lines = app.lines(&query).await;
-        let (message, _) = lines[0].split_once('|').expect("two columns");
-        let mut report = hand.report(&format!("R{batch}"), &[]).await;
-        report.message_id = message.to_owned();
-        for line in &lines {
-            report.entries.push(counterfoil_payment::treasury::port::ReportEntry {
-                end_to_end_id: line.split('|').nth(1).expect("a reference").to_owned(),
-                status: Reported::Paid,
-                amount: None,
-                reason_code: None,
-                reason: None,
-            });
-        }
-        let imported = hand.import(&report).await;
-        if imported.is_err() {
+        let paid = |end_to_end_id| ReportEntry {
+            end_to_end_id,
+            status: Reported::Paid,
+            amount: None,
+            reason_code: None,
+            reason: None,
+        };
+        let entries = app.lines(&query).await.into_iter().map(paid).collect();
+        let report_id = format!("R{number}");
+        let report = ResultReport { report_id, message_id, group: None, entries };
+        if hand.import(&report).await.is_err() {
             // The process died; the person imports the same file again.
             hand.import(&report).await.expect("the same report again");
         }
@@ -166,7 +163,9 @@ async fn every_crash_ends_alike(dialect: Dialect) {
     })
     .await;
     let (crashes, expected) = receiver.recv().await.expect("the undisturbed end");
-    let ours = crashes.into_iter().filter(|crash| crash.point.starts_with("treasury."));
+    // The first passage of each: the later ones are the same for another batch.
+    let ours = crashes.into_iter().filter(|crash| crash.passage == 1);
+    let ours = ours.filter(|crash| crash.point.starts_with("treasury."));
     let ours: Vec<Crash> = ours.collect();
     for point in [
         "treasury.create.open",
