@@ -23,6 +23,7 @@ pub mod states;
 pub mod status_decision;
 pub mod status_refresh;
 pub mod submit_build;
+pub mod treasury;
 pub mod visibility_gate;
 
 mod error;

@@ -2,9 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use counterfoil_db::{Db, Read, sql};
-use counterfoil_payment::kinds::{
-    BILL_SNAPSHOT, REVIEW_CALLBACK, REVIEW_PROGRESS, STATUS_REFRESH,
-};
+use counterfoil_payment::kinds::{BILL_SNAPSHOT, REVIEW_CALLBACK, REVIEW_PROGRESS, STATUS_REFRESH};
 use counterfoil_protocol::{OrderId, PlanId, UserId};
 use counterfoil_review::decision;
 use counterfoil_review::decision_notice::DECISION_NOTICE;
