@@ -9,6 +9,7 @@
 mod finish;
 mod plan;
 mod record;
+mod record_update;
 mod refresh;
 mod scope;
 mod select;
