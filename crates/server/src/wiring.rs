@@ -6,11 +6,13 @@ use std::time::Duration;
 use anyhow::Result;
 use counterfoil_db::{Db, Migration};
 use counterfoil_payment::audit_plan::{AuditPlan, ReviewCentre};
+use counterfoil_payment::bill_snapshot::BillSnapshot;
 use counterfoil_payment::review_callback::ReviewCallback;
 use counterfoil_payment::review_progress::{RecheckSettings, ReviewProgress};
-use counterfoil_payment::bill_snapshot::BillSnapshot;
 use counterfoil_payment::status_refresh::StatusRefresh;
-use counterfoil_payment::{audit_plan, lock_activation, lock_release, submit_build};
+use counterfoil_payment::{
+    audit_plan, lock_activation, lock_release, status_refresh, submit_build,
+};
 use counterfoil_remote::{HttpDecisionReceiver, HttpReviewCentre, SignedClient};
 use counterfoil_review::decision_notice::DecisionNotice;
 use counterfoil_task::{Engine, EngineSettings, Rule};
@@ -41,6 +43,7 @@ pub fn rules() -> Vec<Rule> {
         counterfoil_task::RULES,
         counterfoil_payment::rules::RULES,
         audit_plan::RULES,
+        status_refresh::RULES,
         counterfoil_review::rules::RULES,
     ];
     domains.concat()

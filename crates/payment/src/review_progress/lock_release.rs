@@ -7,6 +7,11 @@ use counterfoil_db::{Query, Read, Tx, sql};
 use counterfoil_task::{Progress, Turn, TurnEnd, WorkError};
 
 use super::facts::Progressed;
+use crate::kinds::STATUS_REFRESH;
+use crate::status_refresh::{Source, first_waiting};
+
+/// Shards of the refresh that are asked for a turn at once; each that ends asks for the next.
+const SHARDS_AT_ONCE: u32 = 4;
 
 pub(super) async fn one_batch(id: i64, turn: &Turn<'_>) -> Result<TurnEnd, WorkError> {
     let mut tx = turn.begin().await?;
@@ -27,6 +32,9 @@ pub(super) async fn one_batch(id: i64, turn: &Turn<'_>) -> Result<TurnEnd, WorkE
             facts.locks_expected, facts.locks_released
         );
         return Err(WorkError::failed("lock-release-count", message));
+    }
+    for shard in first_waiting(&*tx, Source::ReviewApproved, id, SHARDS_AT_ONCE).await? {
+        tx.kick(&STATUS_REFRESH, shard).await?;
     }
     let progress = Progress::none().set("phase", "REFRESH_SHARD").set("phase_status", "INIT");
     tx.let_go("review_progress.locks_released", progress, TurnEnd::Finished).await
