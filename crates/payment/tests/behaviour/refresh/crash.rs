@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use counterfoil_db::{Db, Instant};
-use counterfoil_e2e::{Crash, Dialect, TestApp, on_every_database};
+use counterfoil_e2e::{Crash, TestApp, on_every_database};
 use counterfoil_payment::kinds::{BILL_SNAPSHOT, STATUS_REFRESH};
 use counterfoil_payment::status_refresh::{Source, StatusRefresh};
 use counterfoil_task::{
@@ -13,11 +13,12 @@ use counterfoil_task::{
 
 use super::hand::{Approved, RECORDS};
 
-/// Lines of two shards, the first of five sub-batches' worth of turns.
-const LINES: i64 = 1100;
+/// Lines of the first shard, of two sub-batches, and of both.
+const SPLIT: i64 = 260;
+const LINES: i64 = 280;
 
 async fn work_off(app: &TestApp) {
-    for _ in 0..3 {
+    for _ in 0..2 {
         app.round(STATUS_REFRESH.handler).await;
         app.round(BILL_SNAPSHOT.handler).await;
         app.pass_minutes(11);
@@ -48,15 +49,11 @@ async fn end_state(app: &TestApp) -> Vec<String> {
     state
 }
 
-async fn every_crash_ends_alike(dialect: Dialect) {
-    let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
-    let undisturbed = async move |app: TestApp| {
-        Approved::planned(&app, LINES).await;
-        let crashes = app.crashes_of(work_off(&app)).await;
-        sender.send((crashes, end_state(&app).await)).await.expect("a listener");
-    };
-    counterfoil_e2e::run(dialect, undisturbed).await;
-    let (crashes, expected) = receiver.recv().await.expect("the undisturbed end");
+/// One order after the other in one database, each with a crash at another place.
+async fn every_crash_ends_alike(app: &TestApp) {
+    let order = Approved::planned_in_two(app, LINES, SPLIT).await;
+    let crashes = app.crashes_of(work_off(app)).await;
+    let expected = end_state(app).await;
     let points: BTreeSet<_> = crashes.iter().map(|crash| crash.point).collect();
     for point in [
         "status_refresh.lease",
@@ -71,38 +68,19 @@ async fn every_crash_ends_alike(dialect: Dialect) {
     let ours = |crash: &Crash| {
         crash.point.starts_with("status_refresh") || crash.point.starts_with("bill_snapshot")
     };
-    // The first two passages of a point: a beginning, and one that goes on.
-    for crash in crashes.into_iter().filter(ours).filter(|crash| crash.passage <= 2) {
-        let expected = expected.clone();
-        counterfoil_e2e::run(dialect, async move |app: TestApp| {
-            Approved::planned(&app, LINES).await;
-            app.arm(crash);
-            let mut crashed = false;
-            for handler in [STATUS_REFRESH.handler, BILL_SNAPSHOT.handler] {
-                crashed |= app.try_round(handler, "").await.is_err();
-            }
-            assert!(crashed && !app.faults().is_armed(), "{crash:?} did not strike");
-            app.pass_minutes(11);
-            work_off(&app).await;
-            assert_eq!(end_state(&app).await, expected, "{crash:?}");
-        })
-        .await;
+    for crash in crashes.into_iter().filter(ours) {
+        order.wipe().await;
+        Approved::planned_in_two(app, LINES, SPLIT).await;
+        app.arm(crash);
+        let mut crashed = false;
+        for handler in [STATUS_REFRESH.handler, BILL_SNAPSHOT.handler] {
+            crashed |= app.try_round(handler, "").await.is_err();
+        }
+        assert!(crashed && !app.faults().is_armed(), "{crash:?} did not strike");
+        app.pass_minutes(11);
+        work_off(app).await;
+        assert_eq!(end_state(app).await, expected, "{crash:?}");
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crash_at_any_commit_of_a_refresh_ends_like_no_crash_on_sqlite() {
-    every_crash_ends_alike(Dialect::Sqlite).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crash_at_any_commit_of_a_refresh_ends_like_no_crash_on_postgres() {
-    every_crash_ends_alike(Dialect::Postgres).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crash_at_any_commit_of_a_refresh_ends_like_no_crash_on_mariadb() {
-    every_crash_ends_alike(Dialect::MariaDb).await;
 }
 
 /// S12 by a worker that selected its shard long ago.
@@ -139,6 +117,10 @@ async fn both(one: &TestApp, other: &TestApp) -> Summary {
 }
 
 on_every_database! {
+    async fn a_crash_at_any_commit_of_a_refresh_ends_like_no_crash(app: TestApp) {
+        every_crash_ends_alike(&app).await;
+    }
+
     async fn two_workers_on_the_same_shards_do_each_sub_batch_once(app: TestApp) {
         let order = Approved::planned(&app, 2000).await;
         let other = app.second_process().await;
