@@ -95,6 +95,16 @@ pub const BILL_SNAPSHOT: Kind = Kind {
     max_round: 200,
 };
 
+/// S09's repair: adds the side-effect tasks that a finalized review callback lacks.
+pub const SIDE_EFFECT_REBUILD: Kind = Kind {
+    handler: "residentIncomePaymentReviewCallbackSideEffectRebuildTask",
+    task_type: "RESIDENT_INCOME_PAYMENT_REVIEW_SIDE_EFFECT_REBUILD",
+    prefix: "RIPSER",
+    stage: "side-effect-rebuild",
+    default_round: 50,
+    max_round: 200,
+};
+
 /// The business keys of tasks.
 pub mod business_key {
     use super::{ProgressId, VersionId};

@@ -5,6 +5,8 @@
 
 mod decision_receiver;
 mod error;
+mod http_treasury;
+pub mod iso20022;
 mod partner_inbox;
 mod review_centre;
 mod secrets;
@@ -12,6 +14,7 @@ mod signed;
 
 pub use decision_receiver::HttpDecisionReceiver;
 pub use error::RemoteError;
+pub use http_treasury::{HTTP_TREASURY, HttpTreasury, MAX_TREASURY_TIME};
 pub use partner_inbox::{HttpPartnerInbox, MAX_PARTNER_TIME};
 pub use review_centre::{
     HttpReviewCentre, MAX_ANSWER_BYTES, MAX_CONNECT_TIME, MAX_REVIEW_CENTRE_TIME,

@@ -48,6 +48,8 @@ pub struct Config {
     pub qualification: QualificationConfig,
     /// Hints after a commit that a task is ready.
     pub kick: KickConfig,
+    /// The partners that are told what the review said.
+    pub partner: PartnerConfig,
     /// Who this process is to other programs.
     pub signing: SigningConfig,
     /// The programs that are trusted, by app key.
@@ -179,6 +181,20 @@ pub struct ReviewConfig {
     pub timeout_ms: u64,
 }
 
+/// The partners that are told what the review said.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct PartnerConfig {
+    /// How long a delivery may take, in milliseconds.
+    pub timeout_ms: u64,
+}
+
+impl Default for PartnerConfig {
+    fn default() -> PartnerConfig {
+        PartnerConfig { timeout_ms: 30_000 }
+    }
+}
+
 /// Payment, as the review centre calls it with its final decisions.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -218,6 +234,7 @@ impl Default for Config {
             scheduler: SchedulerConfig::default(),
             qualification: QualificationConfig::default(),
             kick: KickConfig::default(),
+            partner: PartnerConfig::default(),
             signing: SigningConfig::default(),
             apps: BTreeMap::new(),
         }
@@ -275,6 +292,10 @@ impl Config {
         anyhow::ensure!(
             (1..=MAX_TIMEOUT_MS).contains(&self.review.timeout_ms),
             "review.timeout-ms must be from 1 to {MAX_TIMEOUT_MS}"
+        );
+        anyhow::ensure!(
+            (1..=MAX_TIMEOUT_MS).contains(&self.partner.timeout_ms),
+            "partner.timeout-ms must be from 1 to {MAX_TIMEOUT_MS}"
         );
         self.signing.check()?;
         Ok(())

@@ -8,10 +8,12 @@ use anyhow::{Context, Result};
 use axum::Router;
 use axum::routing::get;
 use counterfoil_db::Db;
+use counterfoil_remote::EnvironmentAndFiles;
 use counterfoil_task::{Engine, Kicker, Shutdown, ShutdownHandle};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
+use crate::api::partner::PartnerSimulator;
 use crate::api::signed::Gate;
 use crate::config::Config;
 use crate::{api, scheduler, wiring};
@@ -31,6 +33,8 @@ pub enum Role {
     Scheduler,
     /// The review centre
     Review,
+    /// A simulated partner that takes review results
+    Partner,
 }
 
 /// The default four.
@@ -62,6 +66,7 @@ impl Service {
         let kicker = config.kick.kicker(&stages)?;
         let engine = engine.with_kicker(kicker.clone()).with_shutdown(shutdown.clone());
         let router = router(db, roles, &config, &kicker).await?;
+        let router = router.merge(partner_router(db, roles, address));
         let mut stop = shutdown.clone();
         parts.spawn(async move {
             let serving = axum::serve(listener, router)
@@ -140,6 +145,14 @@ async fn check_migrated(db: &Db) -> Result<()> {
         "the database lacks the migrations {missing:?}; run `counterfoil migrate` first"
     );
     Ok(())
+}
+
+/// Simulated partners, where this process plays them.
+fn partner_router(db: &Db, roles: &BTreeSet<Role>, listens_on: std::net::SocketAddr) -> Router {
+    if !roles.contains(&Role::Partner) {
+        return Router::new();
+    }
+    PartnerSimulator::new(db.clone(), Arc::new(EnvironmentAndFiles)).router(listens_on)
 }
 
 fn payment_router(db: &Db, config: &Config, kicker: &Kicker) -> Result<Router> {

@@ -7,17 +7,21 @@ use anyhow::Result;
 use counterfoil_db::{Db, Migration};
 use counterfoil_payment::audit_plan::{AuditPlan, ReviewCentre};
 use counterfoil_payment::bill_snapshot::BillSnapshot;
+use counterfoil_payment::partner_push::PartnerInbox;
 use counterfoil_payment::review_callback::ReviewCallback;
 use counterfoil_payment::review_progress::{RecheckSettings, ReviewProgress};
+use counterfoil_payment::side_effect::{Rebuild, SideEffect};
 use counterfoil_payment::status_refresh::StatusRefresh;
 use counterfoil_payment::{
-    audit_plan, lock_activation, lock_release, status_refresh, submit_build,
+    audit_plan, lock_activation, lock_release, partner_push, status_refresh, submit_build,
 };
-use counterfoil_remote::{HttpDecisionReceiver, HttpReviewCentre, SignedClient};
+use counterfoil_remote::{
+    EnvironmentAndFiles, HttpDecisionReceiver, HttpPartnerInbox, HttpReviewCentre, SignedClient,
+};
 use counterfoil_review::decision_notice::DecisionNotice;
 use counterfoil_task::{Engine, EngineSettings, Rule};
 
-use crate::config::Config;
+use crate::config::{Config, PartnerConfig};
 
 /// All migrations, of all domains.
 pub fn migrations() -> Vec<Migration> {
@@ -43,10 +47,20 @@ pub fn rules() -> Vec<Rule> {
         counterfoil_task::RULES,
         counterfoil_payment::rules::RULES,
         audit_plan::RULES,
+        partner_push::RULES,
         status_refresh::RULES,
         counterfoil_review::rules::RULES,
     ];
     domains.concat()
+}
+
+/// The partners' inboxes, over HTTP.
+///
+/// # Errors
+/// No client can be built.
+pub fn partner_inbox(config: &PartnerConfig) -> Result<Arc<dyn PartnerInbox>> {
+    let max_time = Duration::from_millis(config.timeout_ms);
+    Ok(Arc::new(HttpPartnerInbox::new(Arc::new(EnvironmentAndFiles), max_time)?))
 }
 
 /// The engine with all work; kicks raised in it are dropped until it is given a kicker. Peers
@@ -72,6 +86,8 @@ pub fn engine(db: &Db, config: &Config, own_url: &str) -> Result<Engine> {
         .with(lock_activation::LockActivation)
         .with(AuditPlan::new(centre.clone()))
         .with(lock_release::LockRelease::new(centre))
+        .with(SideEffect::new(partner_inbox(&config.partner)?))
+        .with_turns(Rebuild::default())
         .with(DecisionNotice::new(receiver))
         .with(ReviewCallback)
         .with_turns(ReviewProgress::new(recheck))

@@ -122,6 +122,11 @@ impl Turn<'_> {
         self.worker
     }
 
+    /// Where kicks go, for a turn that needs no lease.
+    pub fn kicker(&self) -> &Kicker {
+        self.kicker
+    }
+
     /// Takes the row's lease in `tx`. False = another was faster.
     ///
     /// # Errors

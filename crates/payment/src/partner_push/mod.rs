@@ -27,6 +27,7 @@ pub use port::{Delivery, DeliveryAnswer, KeyReference, PartnerInbox};
 pub use redeliver::{Redelivered, redeliver};
 pub use rules::RULES;
 pub use step::{DeliveryStatus, RetryPolicy};
+pub use terms::receiving_keys;
 
 use crate::side_effect::ProgressFacts;
 

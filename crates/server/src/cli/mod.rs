@@ -4,6 +4,7 @@ mod bench;
 mod bill;
 mod cancel;
 mod check;
+mod delivery;
 mod demo;
 mod doctor;
 mod import;
@@ -12,6 +13,7 @@ mod migrate;
 mod order;
 mod order_text;
 mod output;
+mod partner;
 mod review;
 mod serve;
 mod session;
@@ -94,6 +96,12 @@ enum Command {
     Order(order::Command),
     /// One bill: every version, lock and record of it; can it be paid again, and why not
     Bill(bill::Args),
+    /// Notices to partners: list, show, redeliver one
+    #[command(subcommand)]
+    Delivery(delivery::Command),
+    /// Partners' keys: list, add, retire
+    #[command(subcommand)]
+    Partner(partner::Command),
     /// Runs roles in this process until it is asked to stop
     Serve(serve::Args),
     /// Measures this build beside the database's own floor
@@ -238,6 +246,8 @@ async fn run(cli: Cli) -> Result<Output> {
         Command::Session(command) => session::run(&session, command).await,
         Command::Order(command) => order::run(&session, command).await,
         Command::Bill(args) => bill::run(&session, &args).await,
+        Command::Delivery(command) => delivery::run(&session, command).await,
+        Command::Partner(command) => partner::run(&session, command).await,
         Command::Serve(args) => serve::run(session, args).await,
         Command::Bench(command) => bench::run(&session, command).await,
         Command::Completions { .. } => unreachable!("answered before the configuration is read"),

@@ -152,7 +152,8 @@ pub async fn activate_in_process(database: &Path, now: Instant, killed: bool) ->
     Ok(output.status.success())
 }
 
-async fn engine(db: &Db, config: &Config) -> Result<(Engine, OwnPeers)> {
+/// The engine of one step, with the peers it talks to.
+pub async fn engine(db: &Db, config: &Config) -> Result<(Engine, OwnPeers)> {
     let mut config = config.clone();
     config.signing.complete(&mut config.apps);
     let own = OwnPeers::start(db, &config).await?;
