@@ -176,9 +176,58 @@ pub const DELIVERY: Machine = Machine {
     ],
 };
 
+/// `status_refresh_shard.task_status`.
+pub const SHARD: Machine = Machine {
+    name: "status_refresh_shard.task_status",
+    states: &[
+        ("PENDING", "PENDING"),
+        ("RUNNING", "RUNNING"),
+        ("FAILED", "FAILED"),
+        ("SUCCESS", "SUCCESS"),
+    ],
+    edges: &[
+        ("", "PENDING", "S08 finalize, a payment's result, or a person"),
+        ("PENDING", "RUNNING", "lease"),
+        ("FAILED", "RUNNING", "lease when due"),
+        ("RUNNING", "RUNNING", "lease once expired"),
+        ("RUNNING", "PENDING", "a sub-batch"),
+        ("RUNNING", "FAILED", "failure"),
+        ("RUNNING", "SUCCESS", "the last sub-batch"),
+    ],
+};
+
+/// `snapshot_refresh_progress.status`.
+pub const SNAPSHOT: Machine = Machine {
+    name: "snapshot_refresh_progress.status",
+    states: &[
+        ("INIT", "INIT"),
+        ("RUNNING", "RUNNING"),
+        ("FAILED", "FAILED"),
+        ("SUCCESS", "SUCCESS"),
+    ],
+    edges: &[
+        ("", "INIT", "S13's first run"),
+        ("INIT", "RUNNING", "lease"),
+        ("FAILED", "RUNNING", "lease"),
+        ("RUNNING", "RUNNING", "a batch, or lease once expired"),
+        ("RUNNING", "FAILED", "failure"),
+        ("RUNNING", "SUCCESS", "no payable line is left"),
+    ],
+};
+
 /// All machines, for the docs and the test of forbidden edges.
-pub const MACHINES: [&Machine; 8] =
-    [&SESSION, &BATCH, &LOCK, &ORDER, &APPROVAL, &PROGRESS, &PROGRESS_MAIN, &DELIVERY];
+pub const MACHINES: [&Machine; 10] = [
+    &SESSION,
+    &BATCH,
+    &LOCK,
+    &ORDER,
+    &APPROVAL,
+    &PROGRESS,
+    &PROGRESS_MAIN,
+    &DELIVERY,
+    &SHARD,
+    &SNAPSHOT,
+];
 
 #[cfg(test)]
 mod tests {
@@ -207,6 +256,8 @@ mod tests {
             (&APPROVAL, "REJECTED"),
             (&PROGRESS, "DONE"),
             (&PROGRESS_MAIN, "SUPERSEDED"),
+            (&SHARD, "SUCCESS"),
+            (&SNAPSHOT, "SUCCESS"),
         ];
         for (machine, end) in nowhere {
             for (to, _) in machine.states {
