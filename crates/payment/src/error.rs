@@ -1,7 +1,7 @@
 //! Errors of payment operations: a stable code, a public message, a private cause.
 
 use counterfoil_db::{Error as DbError, Transient};
-use counterfoil_protocol::{BillMonth, OrderId, SessionId, VersionId};
+use counterfoil_protocol::{BillMonth, DeliveryId, OrderId, SessionId, VersionId};
 use counterfoil_task::{TaskError, WorkError};
 use thiserror::Error;
 
@@ -58,6 +58,19 @@ pub enum PaymentError {
         /// What would be needed.
         why: String,
     },
+    /// No live row of the external log has this id.
+    #[error("there is no delivery {0}")]
+    DeliveryNotFound(DeliveryId),
+    /// A delivery cannot be sent again as it stands.
+    #[error("delivery {delivery} is {status}: {why}")]
+    DeliveryState {
+        /// The delivery.
+        delivery: DeliveryId,
+        /// Its status.
+        status: String,
+        /// What stands against it.
+        why: String,
+    },
     /// Somebody else's session or order.
     #[error("{0}")]
     Forbidden(String),
@@ -94,6 +107,8 @@ impl PaymentError {
             PaymentError::VersionNotFound(_) => "version-not-found",
             PaymentError::SessionState { .. } => "session-state",
             PaymentError::OrderState { .. } => "order-state",
+            PaymentError::DeliveryNotFound(_) => "delivery-not-found",
+            PaymentError::DeliveryState { .. } => "delivery-state",
             PaymentError::Forbidden(_) => "forbidden",
             PaymentError::Invalid { .. } => "invalid-input",
             PaymentError::RowsRefused(_) => "rows-refused",

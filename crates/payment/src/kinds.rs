@@ -1,6 +1,6 @@
 //! The kinds of payment tasks: the names are a contract.
 
-use counterfoil_protocol::VersionId;
+use counterfoil_protocol::{ProgressId, VersionId};
 use counterfoil_task::Kind;
 
 /// S03: builds the formal lines and reserves the locks of a submitted version.
@@ -43,9 +43,40 @@ pub const LOCK_RELEASE: Kind = Kind {
     max_round: 200,
 };
 
-/// The business keys of the tasks about one version.
+/// S07: applies a reviewers' decision.
+pub const REVIEW_CALLBACK: Kind = Kind {
+    handler: "residentIncomePaymentReviewCallbackRetryTask",
+    task_type: "RESIDENT_INCOME_PAYMENT_REVIEW_CALLBACK_RETRY",
+    prefix: "RIPRC",
+    stage: "review-callback",
+    default_round: 100,
+    max_round: 500,
+};
+
+/// S08: moves an approval through its phases. Its units are progress rows; selectors name S07
+/// tasks.
+pub const REVIEW_PROGRESS: Kind = Kind {
+    handler: "residentIncomePaymentReviewCallbackProgressTask",
+    task_type: "RESIDENT_INCOME_PAYMENT_REVIEW_CALLBACK_RETRY",
+    prefix: "progress",
+    stage: "review-progress",
+    default_round: 50,
+    max_round: 200,
+};
+
+/// S09: what follows an approval outside the main business, such as telling the partners.
+pub const SIDE_EFFECT: Kind = Kind {
+    handler: "residentIncomePaymentReviewCallbackSideEffectTask",
+    task_type: "RESIDENT_INCOME_PAYMENT_REVIEW_SIDE_EFFECT",
+    prefix: "RIPSE",
+    stage: "side-effect",
+    default_round: 50,
+    max_round: 200,
+};
+
+/// The business keys of the tasks about one version or one review callback.
 pub mod business_key {
-    use super::VersionId;
+    use super::{ProgressId, VersionId};
 
     /// S03's.
     pub fn submit_build(version: VersionId) -> String {
@@ -65,5 +96,10 @@ pub mod business_key {
     /// S06's; one a reason.
     pub fn lock_release(version: VersionId, reason: &str) -> String {
         format!("LOCK_RELEASE:{version}:{reason}")
+    }
+
+    /// S09's; one a kind of side effect.
+    pub fn side_effect(progress: ProgressId, effect: &str) -> String {
+        format!("SIDE_EFFECT:{progress}:{effect}")
     }
 }

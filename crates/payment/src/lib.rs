@@ -10,11 +10,16 @@ pub mod lock_activation;
 pub mod lock_release;
 pub mod order_cancel;
 pub mod order_view;
+pub mod partner_push;
 pub mod publish_repair;
+pub mod review_callback;
+pub mod review_progress;
 pub mod rules;
 pub mod session;
+pub mod side_effect;
 pub mod states;
 pub mod status_decision;
+pub mod status_refresh;
 pub mod submit_build;
 
 mod error;

@@ -76,12 +76,12 @@ pub const LOCK: Machine = Machine {
         ("", "RESERVED", "S03 build"),
         ("RESERVED", "ACTIVE", "S04 activate"),
         ("ACTIVE", "ACTIVE", "S04 keeps it for the next version"),
-        ("ACTIVE", "RELEASED", "S04 removed, S06 cancelled order"),
+        ("ACTIVE", "RELEASED", "S04 removed, S06 cancelled order, S08 unqualified"),
         ("RESERVED", "RELEASED", "S06"),
     ],
 };
 
-/// `fi_resident_income_payment_order.status`, as far as S03 to S06 and cancelling move it.
+/// `fi_resident_income_payment_order.status`.
 pub const ORDER: Machine = Machine {
     name: "order.status",
     states: &[
@@ -98,14 +98,64 @@ pub const ORDER: Machine = Machine {
         ("10", "20", "S03 publish NEW"),
         ("20", "20", "S03 publish REVISE"),
         ("30", "20", "S03 publish REVISE"),
+        ("20", "30", "S07 reject"),
+        ("20", "40", "S08 finalize"),
+        ("20", "55", "S08 finalize, nothing to pay"),
         ("10", "90", "cancel"),
         ("20", "90", "cancel"),
         ("30", "90", "cancel"),
+        ("40", "90", "cancel, TREASURY, refreshed and not pushed"),
+    ],
+};
+
+/// `approval_instance.approval_status`.
+pub const APPROVAL: Machine = Machine {
+    name: "approval_instance.approval_status",
+    states: &[("IN_REVIEW", "IN_REVIEW"), ("APPROVED", "APPROVED"), ("REJECTED", "REJECTED")],
+    edges: &[
+        ("", "IN_REVIEW", "S05 created"),
+        ("IN_REVIEW", "REJECTED", "S07 reject"),
+        ("IN_REVIEW", "APPROVED", "S08 finalize, or S07 where the order shows it already"),
+    ],
+};
+
+/// `review_callback_progress.phase`: an approval on its way.
+pub const PROGRESS: Machine = Machine {
+    name: "review_callback_progress.phase",
+    states: &[
+        ("PREPARE", "PREPARE"),
+        ("BILL_UPDATE", "BILL_UPDATE"),
+        ("FINALIZE", "FINALIZE"),
+        ("LOCK_RELEASE", "LOCK_RELEASE"),
+        ("REFRESH_SHARD", "REFRESH_SHARD"),
+        ("DONE", "DONE"),
+    ],
+    edges: &[
+        ("", "PREPARE", "S07 approve"),
+        ("PREPARE", "BILL_UPDATE", "S08's first lease"),
+        ("BILL_UPDATE", "BILL_UPDATE", "a batch of lines"),
+        ("BILL_UPDATE", "FINALIZE", "no line is left"),
+        ("FINALIZE", "LOCK_RELEASE", "the order is effective"),
+        ("LOCK_RELEASE", "LOCK_RELEASE", "a batch of locks"),
+        ("LOCK_RELEASE", "REFRESH_SHARD", "no lock is left"),
+        ("REFRESH_SHARD", "DONE", "S12: every shard SUCCESS"),
+    ],
+};
+
+/// `review_callback_progress.main_task_status`.
+pub const PROGRESS_MAIN: Machine = Machine {
+    name: "review_callback_progress.main_task_status",
+    states: &[("RUNNING", "RUNNING"), ("SUCCESS", "SUCCESS"), ("SUPERSEDED", "SUPERSEDED")],
+    edges: &[
+        ("", "RUNNING", "S07 approve"),
+        ("RUNNING", "SUCCESS", "S08 finalize"),
+        ("RUNNING", "SUPERSEDED", "parked, and revised or cancelled; or the order moved on"),
     ],
 };
 
 /// All machines, for the docs and the test of forbidden edges.
-pub const MACHINES: [&Machine; 4] = [&SESSION, &BATCH, &LOCK, &ORDER];
+pub const MACHINES: [&Machine; 7] =
+    [&SESSION, &BATCH, &LOCK, &ORDER, &APPROVAL, &PROGRESS, &PROGRESS_MAIN];
 
 #[cfg(test)]
 mod tests {
@@ -124,8 +174,17 @@ mod tests {
 
     #[test]
     fn what_is_over_stays_over() {
-        let nowhere =
-            [(&SESSION, "COMPLETED"), (&BATCH, "DONE"), (&LOCK, "RELEASED"), (&ORDER, "90")];
+        let nowhere = [
+            (&SESSION, "COMPLETED"),
+            (&BATCH, "DONE"),
+            (&LOCK, "RELEASED"),
+            (&ORDER, "90"),
+            (&ORDER, "55"),
+            (&APPROVAL, "APPROVED"),
+            (&APPROVAL, "REJECTED"),
+            (&PROGRESS, "DONE"),
+            (&PROGRESS_MAIN, "SUPERSEDED"),
+        ];
         for (machine, end) in nowhere {
             for (to, _) in machine.states {
                 assert!(!machine.allows(end, to), "{}: {end} --> {to}", machine.name);

@@ -14,6 +14,7 @@ mod behaviour {
     mod publish_repair;
     mod race;
     mod reentry;
+    mod refresh;
     mod release;
     mod rules;
     mod verification;

@@ -7,10 +7,11 @@ mod id;
 mod key;
 mod money;
 mod month;
+pub mod seal;
 
 pub use id::{
-    DataVersion, LineId, LockId, OrderId, PlanId, SessionId, SubmitAttempt, SubmitRound, UserId,
-    VersionId,
+    ApprovalAttempt, DataVersion, DeliveryId, LineId, LockId, OrderId, PartnerId, PlanId,
+    ProgressId, SessionId, SubmitAttempt, SubmitRound, UserId, VersionId,
 };
 pub use key::{TaskCode, lock_key, released_lock_key};
 pub use money::{Fen, MoneyError};

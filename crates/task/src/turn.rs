@@ -228,6 +228,11 @@ impl Held<'_> {
         Ok(end)
     }
 
+    /// Commits something on the way; the lease stays, renewed.
+    pub async fn commit(self, point: &'static str) -> Result<(), WorkError> {
+        Ok(self.tx.commit(point).await?)
+    }
+
     /// Gives up what was done in this transaction; the lease stays.
     pub async fn rollback(self) -> Result<(), WorkError> {
         Ok(self.tx.rollback().await?)

@@ -1,0 +1,3 @@
+//! S12, S13 and what waits for them.
+
+mod plan;
