@@ -8,9 +8,9 @@ use counterfoil_protocol::{
 };
 use counterfoil_task::{Kicker, Seed, Subject, accept_or_reuse};
 
-use crate::review_progress::is_review_being_applied;
 use crate::PaymentError;
 use crate::kinds::{SUBMIT_BUILD, business_key};
+use crate::review_progress::is_review_being_applied;
 use crate::version::{Mode, SubmitBuildPayload};
 
 /// A submission that was accepted; nothing is built yet.
