@@ -106,7 +106,9 @@ async fn take_turn(tx: &mut Tx) -> Result<()> {
             tx.execute(sql!("SELECT pg_advisory_xact_lock(:turn)", turn = TURN)).await?;
         }
         Dialect::MariaDb => {
-            tx.row(sql!("SELECT GET_LOCK('counterfoil_migrate', 60) AS locked")).await?;
+            // The name is the server's: other databases on it migrate at the same time.
+            let lock = "SELECT GET_LOCK(CONCAT('counterfoil_', MD5(DATABASE())), 60) AS locked";
+            tx.row(sql!(lock)).await?;
         }
     }
     Ok(())
@@ -114,7 +116,8 @@ async fn take_turn(tx: &mut Tx) -> Result<()> {
 
 async fn give_turn_back(tx: &mut Tx) -> Result<()> {
     if tx.dialect() == Dialect::MariaDb {
-        tx.row(sql!("SELECT RELEASE_LOCK('counterfoil_migrate') AS released")).await?;
+        let release = "SELECT RELEASE_LOCK(CONCAT('counterfoil_', MD5(DATABASE()))) AS released";
+        tx.row(sql!(release)).await?;
     }
     Ok(())
 }

@@ -88,6 +88,16 @@ pub enum PaymentError {
     /// Somebody else moved the row meanwhile; nothing was written.
     #[error("{0} was changed by somebody else meanwhile; look at it again")]
     Conflict(String),
+    /// The order was approved, and its refreshed state is not there yet.
+    #[error(
+        "order {order} was approved; its bills are still being refreshed ({phase}): try again later"
+    )]
+    RefreshPending {
+        /// The order.
+        order: OrderId,
+        /// How far the review callback's progress is.
+        phase: String,
+    },
     /// The task engine failed.
     #[error(transparent)]
     Task(#[from] TaskError),
@@ -113,6 +123,7 @@ impl PaymentError {
             PaymentError::Invalid { .. } => "invalid-input",
             PaymentError::RowsRefused(_) => "rows-refused",
             PaymentError::Conflict(_) => "changed-meanwhile",
+            PaymentError::RefreshPending { .. } => "review-callback-refresh-pending",
             PaymentError::Task(_) | PaymentError::Db(_) => "database-error",
         }
     }

@@ -74,7 +74,38 @@ pub const SIDE_EFFECT: Kind = Kind {
     max_round: 200,
 };
 
-/// The business keys of the tasks about one version or one review callback.
+/// S12: brings the three business tables into line with the facts, shard by shard. Its rows are
+/// shards, not tasks; task type and prefix only name them.
+pub const STATUS_REFRESH: Kind = Kind {
+    handler: "residentIncomePaymentStatusRefreshShardTask",
+    task_type: "RESIDENT_INCOME_PAYMENT_STATUS_REFRESH_SHARD",
+    prefix: "RIPRS",
+    stage: "status-refresh",
+    default_round: 100,
+    max_round: 500,
+};
+
+/// S13: makes bill-dimension snapshots of the payable lines of a refreshed shard.
+pub const BILL_SNAPSHOT: Kind = Kind {
+    handler: "residentIncomePaymentBillDimensionSnapshotAsyncTask",
+    task_type: "RESIDENT_INCOME_PAYMENT_BILL_SNAPSHOT",
+    prefix: "RIPBS",
+    stage: "bill-snapshot",
+    default_round: 50,
+    max_round: 200,
+};
+
+/// S09's repair: adds the side-effect tasks that a finalized review callback lacks.
+pub const SIDE_EFFECT_REBUILD: Kind = Kind {
+    handler: "residentIncomePaymentReviewCallbackSideEffectRebuildTask",
+    task_type: "RESIDENT_INCOME_PAYMENT_REVIEW_SIDE_EFFECT_REBUILD",
+    prefix: "RIPSER",
+    stage: "side-effect-rebuild",
+    default_round: 50,
+    max_round: 200,
+};
+
+/// The business keys of tasks.
 pub mod business_key {
     use super::{ProgressId, VersionId};
 
@@ -101,5 +132,10 @@ pub mod business_key {
     /// S09's; one a kind of side effect.
     pub fn side_effect(progress: ProgressId, effect: &str) -> String {
         format!("SIDE_EFFECT:{progress}:{effect}")
+    }
+
+    /// S13's; one a shard.
+    pub fn bill_snapshot(progress: i64, shard: i64) -> String {
+        format!("BILL_SNAPSHOT:{progress}:{shard}")
     }
 }

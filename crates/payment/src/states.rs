@@ -153,9 +153,32 @@ pub const PROGRESS_MAIN: Machine = Machine {
     ],
 };
 
+/// `external_log.status`: one chunk on its way to a partner.
+pub const DELIVERY: Machine = Machine {
+    name: "external_log.status",
+    states: &[
+        ("WAIT_PROCESS", "WAIT_PROCESS"),
+        ("SUCCESS", "SUCCESS"),
+        ("FAIL", "FAIL"),
+        ("UNKNOWN", "UNKNOWN"),
+        ("SKIPPED", "SKIPPED"),
+    ],
+    edges: &[
+        ("", "WAIT_PROCESS", "S09 cuts a chunk"),
+        ("", "SKIPPED", "S09 cuts a chunk, no address"),
+        ("WAIT_PROCESS", "SUCCESS", "accepted"),
+        ("WAIT_PROCESS", "FAIL", "certainly not accepted"),
+        ("WAIT_PROCESS", "UNKNOWN", "sent, no verdict"),
+        ("WAIT_PROCESS", "SKIPPED", "never sent, no address any more"),
+        ("FAIL", "WAIT_PROCESS", "policy definite or idempotent, or a person"),
+        ("UNKNOWN", "WAIT_PROCESS", "policy idempotent, or a person"),
+        ("SKIPPED", "WAIT_PROCESS", "a person"),
+    ],
+};
+
 /// All machines, for the docs and the test of forbidden edges.
-pub const MACHINES: [&Machine; 7] =
-    [&SESSION, &BATCH, &LOCK, &ORDER, &APPROVAL, &PROGRESS, &PROGRESS_MAIN];
+pub const MACHINES: [&Machine; 8] =
+    [&SESSION, &BATCH, &LOCK, &ORDER, &APPROVAL, &PROGRESS, &PROGRESS_MAIN, &DELIVERY];
 
 #[cfg(test)]
 mod tests {

@@ -241,7 +241,7 @@ fn read_answer(
         body: &answer.bytes,
     };
     let plain = match suite.open(keys, &received, now) {
-        Ok(plain) => plain,
+        Ok(opened) => opened.plain,
         Err(error) => return unknown(format!("its answer cannot be trusted: {error}")),
     };
     if received.id != id {

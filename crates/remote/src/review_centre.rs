@@ -19,8 +19,8 @@ pub const MAX_CONNECT_TIME: Duration = Duration::from_secs(3);
 /// Bytes of an answer; a longer one is no verdict.
 pub const MAX_ANSWER_BYTES: usize = 64 * 1024;
 /// Characters of the centre's code and message that are kept.
-const MAX_CODE: usize = 64;
-const MAX_MESSAGE: usize = 500;
+pub(crate) const MAX_CODE: usize = 64;
+pub(crate) const MAX_MESSAGE: usize = 500;
 /// Plan ids read from one answer.
 const MAX_PLANS: usize = 1000;
 

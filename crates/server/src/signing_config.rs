@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use chrono::TimeDelta;
 use counterfoil_protocol::signing::{Keyring, MAX_APP_KEY, SigningKey, Terms, VerifyingKey};
 use serde::{Deserialize, Serialize};
@@ -64,6 +66,9 @@ fn default_algorithm() -> String {
     "ed25519".into()
 }
 
+/// Our app key where none is configured.
+const OWN_APP: &str = "counterfoil";
+
 /// Keys of one app at a time.
 const MAX_KEYS: usize = 2;
 
@@ -90,6 +95,25 @@ impl SigningConfig {
             "signing.skew-seconds must be {MAX_SKEW_SECONDS} or less"
         );
         Ok(())
+    }
+
+    /// A process whose review centre and payment are both its own signs what they say to each
+    /// other with a key of its own, which nobody else knows and which ends with it.
+    pub fn complete(&mut self, apps: &mut BTreeMap<String, AppConfig>) {
+        if self.app_key.is_empty() {
+            OWN_APP.clone_into(&mut self.app_key);
+        }
+        if self.private_key.is_empty() {
+            self.private_key = BASE64.encode(rand::random::<[u8; 32]>());
+        }
+        let own = SigningKey::read("ed25519", &self.private_key).ok();
+        let Some(public) = own.and_then(|key| key.public()) else {
+            return; // the keyring names what is wrong with the key
+        };
+        let keys = &mut apps.entry(self.app_key.clone()).or_default().keys;
+        if keys.is_empty() {
+            keys.push(AppKeyConfig { alg: default_algorithm(), key: public });
+        }
     }
 
     /// Our key and those of the apps.

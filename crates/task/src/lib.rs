@@ -34,7 +34,7 @@ mod takeover;
 mod trace;
 mod turn;
 
-pub use accept::{Acceptance, Seed, accept_or_reuse};
+pub use accept::{Acceptance, Seed, accept_or_reuse, accept_until_done};
 pub use claim::STALE_AFTER;
 pub use engine::{Engine, EngineSettings};
 pub use error::{TaskError, WorkError};

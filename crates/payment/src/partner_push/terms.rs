@@ -43,6 +43,16 @@ pub(super) async fn terms(from: &impl Read, partner: Option<PartnerId>) -> Resul
     })
 }
 
+/// The keys of a partner that count at `now`, as a receiver holds them.
+pub async fn receiving_keys(
+    from: &impl Read,
+    partner: PartnerId,
+    now: Instant,
+) -> Result<Vec<KeyReference>> {
+    let terms = terms(from, Some(partner)).await?;
+    keys(from, Some(partner), &terms, now).await
+}
+
 /// The partner's keys that count at `now`: the one its record names first, then the newest.
 pub(super) async fn keys(
     from: &impl Read,

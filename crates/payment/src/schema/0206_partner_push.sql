@@ -41,6 +41,8 @@ CREATE TABLE IF NOT EXISTS partner_key (
   encryption_key_ref VARCHAR(255) NOT NULL DEFAULT '',
   valid_from {instant} NULL,
   retired_time {instant} NULL,
+  added_by BIGINT NOT NULL DEFAULT 0,
+  retired_by BIGINT NULL,
   {standard_columns}
 ) {table_options};
 CREATE UNIQUE INDEX IF NOT EXISTS uk_partner_key ON partner_key (partner_id, key_id);

@@ -17,7 +17,7 @@ use crate::kinds::SIDE_EFFECT;
 use crate::partner_push::{self, PartnerInbox};
 
 pub use gate::ProgressFacts;
-pub use rebuild::{MAX_REBUILT, RebuildSummary, rebuild_missing_seeds};
+pub use rebuild::{MAX_REBUILT, Rebuild, RebuildSummary, rebuild_missing_seeds};
 pub(crate) use seed::code;
 pub use seed::{Effect, SeedFacts, SideEffectPayload, seeds};
 

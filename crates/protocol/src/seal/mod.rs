@@ -71,6 +71,15 @@ pub struct Received<'a> {
     pub body: &'a [u8],
 }
 
+/// A message that was proved and decrypted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    /// What it says.
+    pub plain: Vec<u8>,
+    /// The id of the key it was sealed with: an answer under it can be read by the sender.
+    pub key: String,
+}
+
 /// Why a message was not sealed or not opened. The first four come before any decryption.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SealError {

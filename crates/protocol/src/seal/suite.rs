@@ -10,7 +10,8 @@ use sm4::Sm4;
 
 use super::signature::{Mac, Signed, is_id};
 use super::{
-    ID_HEADER, KeyError, Message, NONCE_BYTES, Received, SealError, SealKey, Sealed, compact,
+    ID_HEADER, KeyError, Message, NONCE_BYTES, Opened, Received, SealError, SealKey, Sealed,
+    compact,
 };
 
 /// What two parties agree on: how a message is sealed and opened.
@@ -33,7 +34,7 @@ pub trait Suite: Send + Sync + std::fmt::Debug {
         keys: &[SealKey],
         received: &Received<'_>,
         now: i64,
-    ) -> Result<Vec<u8>, SealError>;
+    ) -> Result<Opened, SealError>;
 }
 
 /// JWE `dir` and `A256GCM` under HMAC-SHA256.
@@ -117,7 +118,7 @@ impl Suite for Pair {
         keys: &[SealKey],
         received: &Received<'_>,
         now: i64,
-    ) -> Result<Vec<u8>, SealError> {
+    ) -> Result<Opened, SealError> {
         if keys.is_empty() {
             return Err(SealError::NoKey);
         }
@@ -128,7 +129,7 @@ impl Suite for Pair {
             self.check(key)?;
             let aad = parts.header.as_bytes();
             if let Some(plain) = (self.decrypt)(&key.encryption, &parts.nonce, aad, &parts.sealed) {
-                return Ok(plain);
+                return Ok(Opened { plain, key: key.id.clone() });
             }
         }
         Err(SealError::Decryption)

@@ -92,7 +92,7 @@ async fn measure(config: &Config, scratch: &Scratch, rows: u64, shape: Shape) ->
 
 async fn activate(config: &Config, db: &Db, version: VersionId) -> Result<Duration> {
     // S04 never calls the review centre: any address will do.
-    let engine = wiring::engine(db, &config.review, "http://127.0.0.1:9")?;
+    let engine = wiring::engine(db, config, "http://127.0.0.1:9")?;
     let code = TaskCode::of(LOCK_ACTIVATE.prefix, &business_key::lock_activate(version));
     let began = Instant::now();
     let summary = engine.run_task(LOCK_ACTIVATE.handler, &code).await?;
@@ -102,7 +102,7 @@ async fn activate(config: &Config, db: &Db, version: VersionId) -> Result<Durati
 }
 
 /// The numbers 1 to `rows`, by doubling: the same statement on every database.
-async fn numbers(db: &Db, rows: u64) -> Result<()> {
+pub(super) async fn numbers(db: &Db, rows: u64) -> Result<()> {
     let rows = i64::try_from(rows)?;
     let mut tx = db.begin().await?;
     tx.execute(sql!("CREATE TABLE bench_number (n BIGINT NOT NULL PRIMARY KEY)")).await?;

@@ -5,6 +5,7 @@ mod bill;
 mod cancel;
 mod canon;
 mod check;
+mod delivery;
 mod demo;
 mod doctor;
 mod import;
@@ -13,6 +14,7 @@ mod migrate;
 mod order;
 mod order_text;
 mod output;
+mod partner;
 mod review;
 mod serve;
 mod session;
@@ -28,7 +30,7 @@ use counterfoil_db::{Clock, Db, Instant};
 use counterfoil_task::Engine;
 
 use crate::config::{self, Config};
-use crate::serve::OwnReviewCentre;
+use crate::serve::OwnPeers;
 use crate::wiring;
 pub use output::{Failure, Output};
 
@@ -97,6 +99,12 @@ enum Command {
     Bill(bill::Args),
     /// The canonical text and content hash of one answer
     Canon(canon::Args),
+    /// Notices to partners: list, show, redeliver one
+    #[command(subcommand)]
+    Delivery(delivery::Command),
+    /// Partners' keys: list, add, retire
+    #[command(subcommand)]
+    Partner(partner::Command),
     /// Runs roles in this process until it is asked to stop
     Serve(serve::Args),
     /// Measures this build beside the database's own floor
@@ -148,16 +156,18 @@ impl Session {
         })
     }
 
-    /// The engine for one command: where no review centre is configured it gets one of its own.
+    /// The engine for one command: where no review centre or no payment is configured it gets
+    /// peers of its own.
     pub async fn engine(&self, db: &Db) -> Result<CommandEngine> {
-        let (url, own) = match self.config.review.url.as_str() {
-            "" => {
-                let own = OwnReviewCentre::start(db).await?;
-                (own.url.clone(), Some(own))
-            }
-            url => (url.to_owned(), None),
+        let mut config = self.config.clone();
+        config.signing.complete(&mut config.apps);
+        let needed = config.review.url.is_empty() || config.payment.url.is_empty();
+        let own = match needed {
+            true => Some(OwnPeers::start(db, &config).await?),
+            false => None,
         };
-        let engine = wiring::engine(db, &self.config.review, &url)?;
+        let url = own.as_ref().map(|own| own.url.as_str()).unwrap_or_default();
+        let engine = wiring::engine(db, &config, url)?;
         Ok(CommandEngine { engine, _own: own })
     }
 
@@ -173,7 +183,7 @@ impl Session {
 #[derive(Debug)]
 pub struct CommandEngine {
     engine: Engine,
-    _own: Option<OwnReviewCentre>,
+    _own: Option<OwnPeers>,
 }
 
 impl std::ops::Deref for CommandEngine {
@@ -240,6 +250,8 @@ async fn run(cli: Cli) -> Result<Output> {
         Command::Order(command) => order::run(&session, command).await,
         Command::Bill(args) => bill::run(&session, &args).await,
         Command::Canon(args) => canon::run(&args),
+        Command::Delivery(command) => delivery::run(&session, command).await,
+        Command::Partner(command) => partner::run(&session, command).await,
         Command::Serve(args) => serve::run(session, args).await,
         Command::Bench(command) => bench::run(&session, command).await,
         Command::Completions { .. } => unreachable!("answered before the configuration is read"),
