@@ -3,6 +3,7 @@
 mod bench;
 mod bill;
 mod cancel;
+mod canon;
 mod check;
 mod delivery;
 mod demo;
@@ -96,6 +97,8 @@ enum Command {
     Order(order::Command),
     /// One bill: every version, lock and record of it; can it be paid again, and why not
     Bill(bill::Args),
+    /// The canonical text and content hash of one answer
+    Canon(canon::Args),
     /// Notices to partners: list, show, redeliver one
     #[command(subcommand)]
     Delivery(delivery::Command),
@@ -246,6 +249,7 @@ async fn run(cli: Cli) -> Result<Output> {
         Command::Session(command) => session::run(&session, command).await,
         Command::Order(command) => order::run(&session, command).await,
         Command::Bill(args) => bill::run(&session, &args).await,
+        Command::Canon(args) => canon::run(&args),
         Command::Delivery(command) => delivery::run(&session, command).await,
         Command::Partner(command) => partner::run(&session, command).await,
         Command::Serve(args) => serve::run(session, args).await,
