@@ -10,7 +10,10 @@ use counterfoil_db::{
     Settings, Side, migrate,
 };
 use counterfoil_payment::audit_plan::{AuditPlan, ReviewCentre};
-use counterfoil_payment::{lock_activation, lock_release, submit_build};
+use counterfoil_payment::bill_snapshot::BillSnapshot;
+use counterfoil_payment::review_progress::ReviewProgress;
+use counterfoil_payment::status_refresh::StatusRefresh;
+use counterfoil_payment::{lock_activation, lock_release, review_callback, submit_build};
 use counterfoil_remote::HttpReviewCentre;
 use counterfoil_task::{Engine, EngineSettings, RoundError, Summary};
 
@@ -99,6 +102,10 @@ impl TestApp {
             .with(lock_activation::LockActivation)
             .with(AuditPlan::new(centre.clone()))
             .with(lock_release::LockRelease::new(centre))
+            .with(review_callback::ReviewCallback)
+            .with_turns(ReviewProgress::default())
+            .with_turns(StatusRefresh::default())
+            .with(BillSnapshot)
     }
 
     /// One round; panics unless it ran.

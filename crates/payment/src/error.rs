@@ -1,7 +1,7 @@
 //! Errors of payment operations: a stable code, a public message, a private cause.
 
 use counterfoil_db::{Error as DbError, Transient};
-use counterfoil_protocol::{BillMonth, OrderId, SessionId, VersionId};
+use counterfoil_protocol::{BillMonth, DeliveryId, OrderId, SessionId, VersionId};
 use counterfoil_task::{TaskError, WorkError};
 use thiserror::Error;
 
@@ -58,6 +58,19 @@ pub enum PaymentError {
         /// What would be needed.
         why: String,
     },
+    /// No live row of the external log has this id.
+    #[error("there is no delivery {0}")]
+    DeliveryNotFound(DeliveryId),
+    /// A delivery cannot be sent again as it stands.
+    #[error("delivery {delivery} is {status}: {why}")]
+    DeliveryState {
+        /// The delivery.
+        delivery: DeliveryId,
+        /// Its status.
+        status: String,
+        /// What stands against it.
+        why: String,
+    },
     /// Somebody else's session or order.
     #[error("{0}")]
     Forbidden(String),
@@ -75,6 +88,16 @@ pub enum PaymentError {
     /// Somebody else moved the row meanwhile; nothing was written.
     #[error("{0} was changed by somebody else meanwhile; look at it again")]
     Conflict(String),
+    /// The order was approved, and its refreshed state is not there yet.
+    #[error(
+        "order {order} was approved; its bills are still being refreshed ({phase}): try again later"
+    )]
+    RefreshPending {
+        /// The order.
+        order: OrderId,
+        /// How far the review callback's progress is.
+        phase: String,
+    },
     /// The task engine failed.
     #[error(transparent)]
     Task(#[from] TaskError),
@@ -94,10 +117,13 @@ impl PaymentError {
             PaymentError::VersionNotFound(_) => "version-not-found",
             PaymentError::SessionState { .. } => "session-state",
             PaymentError::OrderState { .. } => "order-state",
+            PaymentError::DeliveryNotFound(_) => "delivery-not-found",
+            PaymentError::DeliveryState { .. } => "delivery-state",
             PaymentError::Forbidden(_) => "forbidden",
             PaymentError::Invalid { .. } => "invalid-input",
             PaymentError::RowsRefused(_) => "rows-refused",
             PaymentError::Conflict(_) => "changed-meanwhile",
+            PaymentError::RefreshPending { .. } => "review-callback-refresh-pending",
             PaymentError::Task(_) | PaymentError::Db(_) => "database-error",
         }
     }

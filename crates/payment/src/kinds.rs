@@ -1,6 +1,6 @@
 //! The kinds of payment tasks: the names are a contract.
 
-use counterfoil_protocol::VersionId;
+use counterfoil_protocol::{ProgressId, VersionId};
 use counterfoil_task::Kind;
 
 /// S03: builds the formal lines and reserves the locks of a submitted version.
@@ -43,9 +43,71 @@ pub const LOCK_RELEASE: Kind = Kind {
     max_round: 200,
 };
 
-/// The business keys of the tasks about one version.
+/// S07: applies a reviewers' decision.
+pub const REVIEW_CALLBACK: Kind = Kind {
+    handler: "residentIncomePaymentReviewCallbackRetryTask",
+    task_type: "RESIDENT_INCOME_PAYMENT_REVIEW_CALLBACK_RETRY",
+    prefix: "RIPRC",
+    stage: "review-callback",
+    default_round: 100,
+    max_round: 500,
+};
+
+/// S08: moves an approval through its phases. Its units are progress rows; selectors name S07
+/// tasks.
+pub const REVIEW_PROGRESS: Kind = Kind {
+    handler: "residentIncomePaymentReviewCallbackProgressTask",
+    task_type: "RESIDENT_INCOME_PAYMENT_REVIEW_CALLBACK_RETRY",
+    prefix: "progress",
+    stage: "review-progress",
+    default_round: 50,
+    max_round: 200,
+};
+
+/// S09: what follows an approval outside the main business, such as telling the partners.
+pub const SIDE_EFFECT: Kind = Kind {
+    handler: "residentIncomePaymentReviewCallbackSideEffectTask",
+    task_type: "RESIDENT_INCOME_PAYMENT_REVIEW_SIDE_EFFECT",
+    prefix: "RIPSE",
+    stage: "side-effect",
+    default_round: 50,
+    max_round: 200,
+};
+
+/// S12: brings the three business tables into line with the facts, shard by shard. Its rows are
+/// shards, not tasks; task type and prefix only name them.
+pub const STATUS_REFRESH: Kind = Kind {
+    handler: "residentIncomePaymentStatusRefreshShardTask",
+    task_type: "RESIDENT_INCOME_PAYMENT_STATUS_REFRESH_SHARD",
+    prefix: "RIPRS",
+    stage: "status-refresh",
+    default_round: 100,
+    max_round: 500,
+};
+
+/// S13: makes bill-dimension snapshots of the payable lines of a refreshed shard.
+pub const BILL_SNAPSHOT: Kind = Kind {
+    handler: "residentIncomePaymentBillDimensionSnapshotAsyncTask",
+    task_type: "RESIDENT_INCOME_PAYMENT_BILL_SNAPSHOT",
+    prefix: "RIPBS",
+    stage: "bill-snapshot",
+    default_round: 50,
+    max_round: 200,
+};
+
+/// S09's repair: adds the side-effect tasks that a finalized review callback lacks.
+pub const SIDE_EFFECT_REBUILD: Kind = Kind {
+    handler: "residentIncomePaymentReviewCallbackSideEffectRebuildTask",
+    task_type: "RESIDENT_INCOME_PAYMENT_REVIEW_SIDE_EFFECT_REBUILD",
+    prefix: "RIPSER",
+    stage: "side-effect-rebuild",
+    default_round: 50,
+    max_round: 200,
+};
+
+/// The business keys of tasks.
 pub mod business_key {
-    use super::VersionId;
+    use super::{ProgressId, VersionId};
 
     /// S03's.
     pub fn submit_build(version: VersionId) -> String {
@@ -65,5 +127,15 @@ pub mod business_key {
     /// S06's; one a reason.
     pub fn lock_release(version: VersionId, reason: &str) -> String {
         format!("LOCK_RELEASE:{version}:{reason}")
+    }
+
+    /// S09's; one a kind of side effect.
+    pub fn side_effect(progress: ProgressId, effect: &str) -> String {
+        format!("SIDE_EFFECT:{progress}:{effect}")
+    }
+
+    /// S13's; one a shard.
+    pub fn bill_snapshot(progress: i64, shard: i64) -> String {
+        format!("BILL_SNAPSHOT:{progress}:{shard}")
     }
 }

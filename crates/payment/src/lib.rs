@@ -5,18 +5,26 @@
 
 pub mod audit_plan;
 pub mod bill_import;
+pub mod bill_snapshot;
 pub mod kinds;
 pub mod lock_activation;
 pub mod lock_release;
 pub mod order_cancel;
 pub mod order_view;
+pub mod partner_key;
+pub mod partner_push;
 pub mod publish_repair;
+pub mod review_callback;
+pub mod review_progress;
 pub mod rules;
 pub mod session;
+pub mod side_effect;
 pub mod states;
 pub mod status_decision;
+pub mod status_refresh;
 pub mod submit_build;
 pub mod treasury;
+pub mod visibility_gate;
 
 mod error;
 mod row_batch;

@@ -76,12 +76,12 @@ pub const LOCK: Machine = Machine {
         ("", "RESERVED", "S03 build"),
         ("RESERVED", "ACTIVE", "S04 activate"),
         ("ACTIVE", "ACTIVE", "S04 keeps it for the next version"),
-        ("ACTIVE", "RELEASED", "S04 removed, S06 cancelled order"),
+        ("ACTIVE", "RELEASED", "S04 removed, S06 cancelled order, S08 unqualified"),
         ("RESERVED", "RELEASED", "S06"),
     ],
 };
 
-/// `fi_resident_income_payment_order.status`, as far as S03 to S06 and cancelling move it.
+/// `fi_resident_income_payment_order.status`.
 pub const ORDER: Machine = Machine {
     name: "order.status",
     states: &[
@@ -98,14 +98,150 @@ pub const ORDER: Machine = Machine {
         ("10", "20", "S03 publish NEW"),
         ("20", "20", "S03 publish REVISE"),
         ("30", "20", "S03 publish REVISE"),
+        ("20", "30", "S07 reject"),
+        ("20", "40", "S08 finalize"),
+        ("20", "55", "S08 finalize, nothing to pay"),
         ("10", "90", "cancel"),
         ("20", "90", "cancel"),
         ("30", "90", "cancel"),
+        ("40", "90", "cancel, TREASURY, refreshed and not pushed"),
+        ("40", "50", "every payable line paid, or payment recorded"),
+        ("50", "40", "a payment came back"),
+    ],
+};
+
+/// `approval_instance.approval_status`.
+pub const APPROVAL: Machine = Machine {
+    name: "approval_instance.approval_status",
+    states: &[("IN_REVIEW", "IN_REVIEW"), ("APPROVED", "APPROVED"), ("REJECTED", "REJECTED")],
+    edges: &[
+        ("", "IN_REVIEW", "S05 created"),
+        ("IN_REVIEW", "REJECTED", "S07 reject"),
+        ("IN_REVIEW", "APPROVED", "S08 finalize, or S07 where the order shows it already"),
+    ],
+};
+
+/// `review_callback_progress.phase`: an approval on its way.
+pub const PROGRESS: Machine = Machine {
+    name: "review_callback_progress.phase",
+    states: &[
+        ("PREPARE", "PREPARE"),
+        ("BILL_UPDATE", "BILL_UPDATE"),
+        ("FINALIZE", "FINALIZE"),
+        ("LOCK_RELEASE", "LOCK_RELEASE"),
+        ("REFRESH_SHARD", "REFRESH_SHARD"),
+        ("DONE", "DONE"),
+    ],
+    edges: &[
+        ("", "PREPARE", "S07 approve"),
+        ("PREPARE", "BILL_UPDATE", "S08's first lease"),
+        ("BILL_UPDATE", "BILL_UPDATE", "a batch of lines"),
+        ("BILL_UPDATE", "FINALIZE", "no line is left"),
+        ("FINALIZE", "LOCK_RELEASE", "the order is effective"),
+        ("LOCK_RELEASE", "LOCK_RELEASE", "a batch of locks"),
+        ("LOCK_RELEASE", "REFRESH_SHARD", "no lock is left"),
+        ("REFRESH_SHARD", "DONE", "S12: every shard SUCCESS"),
+    ],
+};
+
+/// `review_callback_progress.main_task_status`.
+pub const PROGRESS_MAIN: Machine = Machine {
+    name: "review_callback_progress.main_task_status",
+    states: &[("RUNNING", "RUNNING"), ("SUCCESS", "SUCCESS"), ("SUPERSEDED", "SUPERSEDED")],
+    edges: &[
+        ("", "RUNNING", "S07 approve"),
+        ("RUNNING", "SUCCESS", "S08 finalize"),
+        ("RUNNING", "SUPERSEDED", "parked, and revised or cancelled; or the order moved on"),
+    ],
+};
+
+/// `push_batch.status`.
+pub const PUSH_BATCH: Machine = Machine {
+    name: "push_batch.status",
+    states: &[
+        ("WAIT_PUSH", "WAIT_PUSH"),
+        ("PUSHING", "PUSHING"),
+        ("PUSH_SUCCESS", "PUSH_SUCCESS"),
+        ("PUSH_PARTIAL_SUCCESS", "PUSH_PARTIAL_SUCCESS"),
+        ("WAIT_DATA_FIX", "WAIT_DATA_FIX"),
+        ("PUSH_FAIL", "PUSH_FAIL"),
+    ],
+    edges: &[
+        ("", "WAIT_PUSH", "creation"),
+        ("WAIT_PUSH", "PUSHING", "claim"),
+        ("PUSH_FAIL", "PUSHING", "claim"),
+        ("WAIT_PUSH", "WAIT_DATA_FIX", "nothing in it can be sent"),
+        ("PUSH_FAIL", "WAIT_DATA_FIX", "nothing in it can be sent"),
+        ("WAIT_PUSH", "PUSH_FAIL", "no account pays"),
+        ("PUSHING", "PUSH_SUCCESS", "all of it accepted"),
+        ("PUSHING", "PUSH_PARTIAL_SUCCESS", "some of it accepted"),
+        ("PUSHING", "WAIT_DATA_FIX", "some of it needs a person"),
+        ("PUSHING", "PUSH_FAIL", "certainly not accepted"),
+        ("PUSHING", "PUSHING", "no verdict; asked about"),
+        ("WAIT_DATA_FIX", "WAIT_PUSH", "fix"),
+        ("PUSH_PARTIAL_SUCCESS", "WAIT_PUSH", "fix"),
+        ("PUSH_SUCCESS", "WAIT_PUSH", "fix of a failed payment"),
+        ("PUSH_SUCCESS", "PUSH_PARTIAL_SUCCESS", "an answer refuses a line later"),
+        ("WAIT_PUSH", "PUSH_SUCCESS", "the last open line is paid after all"),
+    ],
+};
+
+/// `push_batch_detail.push_status`.
+pub const PUSH_DETAIL: Machine = Machine {
+    name: "push_batch_detail.push_status",
+    states: &[
+        ("WAIT_PUSH", "WAIT_PUSH"),
+        ("PUSHED", "PUSHED"),
+        ("REJECTED", "REJECTED"),
+        ("WAIT_DATA_FIX", "WAIT_DATA_FIX"),
+    ],
+    edges: &[
+        ("", "WAIT_PUSH", "creation"),
+        ("WAIT_PUSH", "PUSHED", "its push is accepted, or a result names it"),
+        ("WAIT_PUSH", "REJECTED", "an answer refuses it"),
+        ("PUSHED", "REJECTED", "an answer refuses it"),
+        ("WAIT_PUSH", "WAIT_DATA_FIX", "payee changed, or it cannot be sent"),
+        ("WAIT_DATA_FIX", "WAIT_PUSH", "fix"),
+        ("REJECTED", "WAIT_PUSH", "fix"),
+        ("PUSHED", "WAIT_PUSH", "fix of a failed payment"),
+        ("WAIT_DATA_FIX", "PUSHED", "a result says paid after all"),
+    ],
+};
+
+/// `push_batch_detail.pay_status`. NULL = nothing is on its way.
+pub const PUSH_PAY: Machine = Machine {
+    name: "push_batch_detail.pay_status",
+    states: &[
+        ("NULL", "NULL"),
+        ("PAYING", "PAYING"),
+        ("PAID", "PAID"),
+        ("PAY_FAILED", "PAY_FAILED"),
+    ],
+    edges: &[
+        ("", "NULL", "creation"),
+        ("NULL", "PAYING", "its push is accepted"),
+        ("NULL", "PAID", "result"),
+        ("NULL", "PAY_FAILED", "result"),
+        ("PAYING", "PAID", "result"),
+        ("PAYING", "PAY_FAILED", "result"),
+        ("PAID", "PAY_FAILED", "the money came back"),
+        ("PAY_FAILED", "NULL", "fix"),
     ],
 };
 
 /// All machines, for the docs and the test of forbidden edges.
-pub const MACHINES: [&Machine; 4] = [&SESSION, &BATCH, &LOCK, &ORDER];
+pub const MACHINES: [&Machine; 10] = [
+    &SESSION,
+    &BATCH,
+    &LOCK,
+    &ORDER,
+    &APPROVAL,
+    &PROGRESS,
+    &PROGRESS_MAIN,
+    &PUSH_BATCH,
+    &PUSH_DETAIL,
+    &PUSH_PAY,
+];
 
 #[cfg(test)]
 mod tests {
@@ -124,8 +260,17 @@ mod tests {
 
     #[test]
     fn what_is_over_stays_over() {
-        let nowhere =
-            [(&SESSION, "COMPLETED"), (&BATCH, "DONE"), (&LOCK, "RELEASED"), (&ORDER, "90")];
+        let nowhere = [
+            (&SESSION, "COMPLETED"),
+            (&BATCH, "DONE"),
+            (&LOCK, "RELEASED"),
+            (&ORDER, "90"),
+            (&ORDER, "55"),
+            (&APPROVAL, "APPROVED"),
+            (&APPROVAL, "REJECTED"),
+            (&PROGRESS, "DONE"),
+            (&PROGRESS_MAIN, "SUPERSEDED"),
+        ];
         for (machine, end) in nowhere {
             for (to, _) in machine.states {
                 assert!(!machine.allows(end, to), "{}: {end} --> {to}", machine.name);

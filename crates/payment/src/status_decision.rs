@@ -3,7 +3,7 @@
 //! Source: payment-flow.md "S12 status refresh". Used where a cancelled order lets go of its bills,
 //! and by the status refresh. Deciding twice changes nothing.
 
-use counterfoil_protocol::{Fen, LineId};
+use counterfoil_protocol::{Fen, LineId, OrderId};
 
 /// `payment_status` of the three business tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -36,17 +36,37 @@ impl PaymentStatus {
     }
 }
 
-/// The order that holds a bill by an ACTIVE lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holder {
-    /// Nobody holds it.
-    Nobody,
-    /// An order at WAIT_PAY.
+/// How far the order is that holds a bill by an ACTIVE lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum HolderState {
+    /// At WAIT_PAY.
     WaitPay,
-    /// An order at UNDER_REVIEW or REVIEW_REJECTED.
+    /// At UNDER_REVIEW or REVIEW_REJECTED.
     InReview,
-    /// An order in any other state.
+    /// In any other state, or gone.
     Other,
+}
+
+impl HolderState {
+    /// Of an order's stored `status`; of an order that is gone, none.
+    pub fn of(status: Option<i64>) -> HolderState {
+        match status {
+            Some(40) => HolderState::WaitPay,
+            Some(20 | 30) => HolderState::InReview,
+            _ => HolderState::Other,
+        }
+    }
+}
+
+/// An ACTIVE lock: what the references follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Holder {
+    /// The order that holds the bill.
+    pub order: OrderId,
+    /// The line that the lock names.
+    pub line: LineId,
+    /// How far the order is.
+    pub state: HolderState,
 }
 
 /// The latest UNQUALIFIED_EFFECTIVE line of a bill whose progress has been finalized.
@@ -65,14 +85,16 @@ pub struct Conclusion {
 pub struct Facts {
     /// Sum of `pay_amount` of its PAID lines.
     pub paid: Fen,
+    /// Whether a payment of it had a result ever: a line is PAID or PAY_FAILED.
+    pub had_result: bool,
     /// The ledger's actual rent.
     pub actual_rent: Option<Fen>,
     /// The ledger's contract rent.
     pub contract_rent: Option<Fen>,
     /// The ledger's `pre_rent`.
     pub pre_rent: Option<Fen>,
-    /// Who holds it.
-    pub holder: Holder,
+    /// Its ACTIVE lock.
+    pub holder: Option<Holder>,
     /// What was concluded last.
     pub conclusion: Option<Conclusion>,
 }
@@ -92,6 +114,10 @@ pub struct Decision {
     pub reason: Option<Option<String>>,
     /// `last_unqualified_order_bill_id`.
     pub last_unqualified: Option<LineId>,
+    /// The two references: of the ACTIVE lock, or none.
+    pub reference: Option<(OrderId, LineId)>,
+    /// Both paid amounts. Amounts of a bill that this system never paid are left alone.
+    pub paid: Option<Fen>,
 }
 
 /// Decides; the first match wins.
@@ -101,33 +127,42 @@ pub fn decide(facts: &Facts) -> Decision {
         partner_query_status: None,
         reason: None,
         last_unqualified: None,
+        reference: facts.holder.map(|holder| (holder.order, holder.line)),
+        paid: facts.had_result.then_some(facts.paid),
     };
     if facts.paid > Fen::ZERO {
         let in_full = due(facts).is_some_and(|due| facts.paid >= due);
         return plain(if in_full { PaymentStatus::Paid } else { PaymentStatus::PartlyPaid });
     }
-    match (facts.holder, &facts.conclusion) {
-        (Holder::WaitPay, _) => {
+    match (facts.holder.map(|holder| holder.state), &facts.conclusion) {
+        (Some(HolderState::WaitPay), _) => {
             Decision { partner_query_status: Some(20), ..plain(PaymentStatus::WaitPay) }
         }
-        (Holder::InReview, _) => plain(PaymentStatus::PaymentReview),
-        (Holder::Nobody, Some(conclusion)) => {
-            let visible = conclusion
-                .reason
-                .clone()
-                .filter(|reason| PARTNER_VISIBLE_REASONS.contains(&reason.as_str()));
-            Decision {
-                payment_status: free(conclusion.pre_rent),
-                partner_query_status: Some(30),
-                reason: Some(visible),
-                last_unqualified: Some(conclusion.line),
-            }
-        }
-        (Holder::Nobody | Holder::Other, _) => plain(free(facts.pre_rent)),
+        (Some(HolderState::InReview), _) => plain(PaymentStatus::PaymentReview),
+        (None, Some(conclusion)) => Decision {
+            partner_query_status: Some(30),
+            reason: Some(visible(conclusion)),
+            last_unqualified: Some(conclusion.line),
+            ..plain(free(intended(facts)))
+        },
+        (None | Some(HolderState::Other), _) => plain(free(intended(facts))),
     }
 }
 
-/// What paying in full means: the lesser rent, and where a rent is unknown the intended one.
+/// The reason, if a partner may see it.
+fn visible(conclusion: &Conclusion) -> Option<String> {
+    let reason = conclusion.reason.clone();
+    reason.filter(|reason| PARTNER_VISIBLE_REASONS.contains(&reason.as_str()))
+}
+
+/// The concluding line's `pre_rent`, else the ledger's.
+fn intended(facts: &Facts) -> Option<Fen> {
+    let concluded = facts.conclusion.as_ref().and_then(|conclusion| conclusion.pre_rent);
+    concluded.or(facts.pre_rent)
+}
+
+/// What paying in full means: the lesser rent, and where a rent is unknown the ledger's intended
+/// one. Not a concluding line's: an old conclusion of 0 would make any payment a payment in full.
 fn due(facts: &Facts) -> Option<Fen> {
     rent_due(facts.actual_rent, facts.contract_rent, facts.pre_rent)
 }
@@ -149,83 +184,4 @@ fn free(pre_rent: Option<Fen>) -> PaymentStatus {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn facts() -> Facts {
-        Facts {
-            paid: Fen(0),
-            actual_rent: Some(Fen(100)),
-            contract_rent: Some(Fen(90)),
-            pre_rent: Some(Fen(80)),
-            holder: Holder::Nobody,
-            conclusion: None,
-        }
-    }
-
-    fn conclusion(pre_rent: Option<i64>, reason: &str) -> Option<Conclusion> {
-        let reason = Some(reason.to_owned());
-        Some(Conclusion { line: LineId(5), pre_rent: pre_rent.map(Fen), reason })
-    }
-
-    #[test]
-    fn the_first_match_decides_the_payment_status() {
-        use PaymentStatus::{NoNeedPay, Paid, PartlyPaid, PaymentReview, Unpaid, WaitPay};
-        let visible = "农户租金异常";
-        let table = [
-            (Facts { paid: Fen(90), ..facts() }, Paid),
-            (Facts { paid: Fen(89), ..facts() }, PartlyPaid),
-            (Facts { paid: Fen(80), actual_rent: None, ..facts() }, Paid),
-            (Facts { paid: Fen(79), contract_rent: None, ..facts() }, PartlyPaid),
-            (Facts { paid: Fen(1), actual_rent: None, pre_rent: None, ..facts() }, PartlyPaid),
-            (Facts { paid: Fen(90), holder: Holder::WaitPay, ..facts() }, Paid),
-            (Facts { holder: Holder::WaitPay, ..facts() }, WaitPay),
-            (Facts { holder: Holder::InReview, ..facts() }, PaymentReview),
-            (
-                Facts {
-                    holder: Holder::InReview,
-                    conclusion: conclusion(Some(0), visible),
-                    ..facts()
-                },
-                PaymentReview,
-            ),
-            (Facts { conclusion: conclusion(Some(0), visible), ..facts() }, NoNeedPay),
-            (Facts { conclusion: conclusion(Some(1), visible), ..facts() }, Unpaid),
-            (Facts { conclusion: conclusion(None, visible), ..facts() }, Unpaid),
-            (
-                Facts {
-                    pre_rent: Some(Fen(0)),
-                    conclusion: conclusion(Some(1), visible),
-                    ..facts()
-                },
-                Unpaid,
-            ),
-            (Facts { holder: Holder::Other, ..facts() }, Unpaid),
-            (facts(), Unpaid),
-            (Facts { pre_rent: Some(Fen(0)), ..facts() }, NoNeedPay),
-            (Facts { pre_rent: None, ..facts() }, Unpaid),
-        ];
-        for (facts, expected) in table {
-            assert_eq!(decide(&facts).payment_status, expected, "{facts:?}");
-        }
-    }
-
-    #[test]
-    fn a_conclusion_names_its_line_and_shows_only_what_a_partner_may_see() {
-        let seen =
-            decide(&Facts { conclusion: conclusion(Some(1), "农户租金异常"), ..facts() });
-        assert_eq!(seen.partner_query_status, Some(30));
-        assert_eq!(seen.reason, Some(Some("农户租金异常".into())));
-        assert_eq!(seen.last_unqualified, Some(LineId(5)));
-        let hidden = decide(&Facts { conclusion: conclusion(Some(1), "内部原因"), ..facts() });
-        assert_eq!(hidden.reason, Some(None));
-    }
-
-    #[test]
-    fn what_was_not_concluded_leaves_the_partner_columns_alone() {
-        for holder in [Holder::Nobody, Holder::InReview, Holder::Other] {
-            let decision = decide(&Facts { holder, ..facts() });
-            assert_eq!((decision.partner_query_status, decision.reason), (None, None));
-        }
-    }
-}
+mod tests;

@@ -2,6 +2,7 @@
 
 mod behaviour {
     mod activation;
+    mod approval;
     mod boundary;
     mod build;
     mod clean_up;
@@ -13,8 +14,12 @@ mod behaviour {
     mod order_view;
     mod publish_repair;
     mod race;
+    mod recheck;
     mod reentry;
+    mod refresh;
     mod release;
+    mod review_callback;
+    mod review_progress;
     mod rules;
     mod verification;
 }

@@ -38,6 +38,10 @@ number! {
     SubmitAttempt;
     /// The order's business round.
     SubmitRound;
+    /// Which approval of an order's version it is: one a plan.
+    ApprovalAttempt;
+    /// A progress row of an approved callback.
+    ProgressId;
     /// A selection session (选单会话).
     SessionId;
     /// A formal line (正式明细).
@@ -46,6 +50,10 @@ number! {
     LockId;
     /// An audit plan in the review centre.
     PlanId;
+    /// A row of the external log: one chunk to one partner.
+    DeliveryId;
+    /// A partner (合作方).
+    PartnerId;
     /// A person.
     UserId;
 }

@@ -3,13 +3,21 @@
 //! The program installs rustls' ring provider first thing
 //! (`rustls::crypto::ring::default_provider().install_default()`); no client can be made without.
 
+mod decision_receiver;
 mod error;
 mod http_treasury;
 pub mod iso20022;
+mod partner_inbox;
 mod review_centre;
+mod secrets;
+mod signed;
 
+pub use decision_receiver::HttpDecisionReceiver;
 pub use error::RemoteError;
 pub use http_treasury::{HTTP_TREASURY, HttpTreasury, MAX_TREASURY_TIME};
+pub use partner_inbox::{HttpPartnerInbox, MAX_PARTNER_TIME};
 pub use review_centre::{
     HttpReviewCentre, MAX_ANSWER_BYTES, MAX_CONNECT_TIME, MAX_REVIEW_CENTRE_TIME,
 };
+pub use secrets::{EnvironmentAndFiles, Secrets};
+pub use signed::{MAX_SIGNED_ANSWER_BYTES, MAX_SIGNED_TIME, SignedAnswer, SignedClient};

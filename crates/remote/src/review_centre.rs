@@ -19,8 +19,8 @@ pub const MAX_CONNECT_TIME: Duration = Duration::from_secs(3);
 /// Bytes of an answer; a longer one is no verdict.
 pub const MAX_ANSWER_BYTES: usize = 64 * 1024;
 /// Characters of the centre's code and message that are kept.
-const MAX_CODE: usize = 64;
-const MAX_MESSAGE: usize = 500;
+pub(crate) const MAX_CODE: usize = 64;
+pub(crate) const MAX_MESSAGE: usize = 500;
 /// Plan ids read from one answer.
 const MAX_PLANS: usize = 1000;
 
@@ -113,7 +113,7 @@ impl HttpReviewCentre {
 }
 
 /// The deepest cause: reqwest's own text names the URL.
-fn innermost(error: &reqwest::Error) -> String {
+pub(crate) fn innermost(error: &reqwest::Error) -> String {
     let mut cause = std::error::Error::source(error);
     while let Some(deeper) = cause.and_then(std::error::Error::source) {
         cause = Some(deeper);
@@ -121,7 +121,7 @@ fn innermost(error: &reqwest::Error) -> String {
     cause.map_or_else(|| "HTTP error".to_owned(), |cause| cut(&cause.to_string(), MAX_MESSAGE))
 }
 
-fn cut(text: &str, most: usize) -> String {
+pub(crate) fn cut(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }
 

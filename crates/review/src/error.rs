@@ -2,6 +2,7 @@
 
 use counterfoil_db::{Error as DbError, Transient};
 use counterfoil_protocol::{DataVersion, PlanId, SubmitRound, UserId};
+use counterfoil_task::TaskError;
 use thiserror::Error;
 
 /// An error of the review centre.
@@ -102,6 +103,9 @@ pub enum ReviewError {
     /// The database failed.
     #[error(transparent)]
     Db(#[from] DbError),
+    /// The task engine failed.
+    #[error(transparent)]
+    Task(#[from] TaskError),
 }
 
 impl ReviewError {
@@ -121,14 +125,14 @@ impl ReviewError {
             ReviewError::AlreadyDecided { .. } => "review-already-decided",
             ReviewError::NeededLater { .. } => "review-needed-later",
             ReviewError::Contended => "review-contended",
-            ReviewError::Db(_) => "database-error",
+            ReviewError::Db(_) | ReviewError::Task(_) => "database-error",
         }
     }
 
     /// Whether the centre answered for certain that it did nothing. A database error is no such
     /// answer: the commit may have happened.
     pub fn is_refusal(&self) -> bool {
-        !matches!(self, ReviewError::Contended | ReviewError::Db(_))
+        !matches!(self, ReviewError::Contended | ReviewError::Db(_) | ReviewError::Task(_))
     }
 
     pub(crate) fn invalid(field: &'static str, why: impl Into<String>) -> ReviewError {
@@ -138,6 +142,10 @@ impl ReviewError {
 
 impl Transient for ReviewError {
     fn is_contention(&self) -> bool {
-        matches!(self, ReviewError::Db(error) if error.is_contention())
+        match self {
+            ReviewError::Db(error) => error.is_contention(),
+            ReviewError::Task(error) => error.is_contention(),
+            _ => false,
+        }
     }
 }

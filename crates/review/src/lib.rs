@@ -6,6 +6,7 @@
 
 pub mod configuration;
 pub mod decision;
+pub mod decision_notice;
 pub mod inbox;
 pub mod plan_opening;
 pub mod rules;

@@ -8,12 +8,16 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use counterfoil_db::{Clock, FaultPlan, Faults, Instant, Settings};
+use counterfoil_payment::review_progress::RecheckSettings;
 use counterfoil_payment::session::qualify::Tolerance;
 use counterfoil_protocol::Fen;
 use counterfoil_task::{KickSettings, Kicker};
 use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 use serde::{Deserialize, Serialize};
+
+use crate::signing_config::{AppConfig, SigningConfig};
+use crate::treasury_config::TreasuryConfig;
 
 /// Variables under our prefix that are no configuration.
 const OTHER_VARIABLES: [&str; 5] = ["TEST_POSTGRES", "TEST_MARIADB", "FAULT", "CONFIG", "LOG"];
@@ -35,12 +39,24 @@ pub struct Config {
     pub server: ServerConfig,
     /// The review centre that payment calls.
     pub review: ReviewConfig,
+    /// Payment, as the review centre calls it.
+    pub payment: PaymentConfig,
+    /// The pre-payment recheck.
+    pub recheck: RecheckConfig,
     /// The built-in cron.
     pub scheduler: SchedulerConfig,
     /// When a rent counts as abnormal.
     pub qualification: QualificationConfig,
     /// Hints after a commit that a task is ready.
     pub kick: KickConfig,
+    /// The partners that are told what the review said.
+    pub partner: PartnerConfig,
+    /// How orders are paid.
+    pub treasury: TreasuryConfig,
+    /// Who this process is to other programs.
+    pub signing: SigningConfig,
+    /// The programs that are trusted, by app key.
+    pub apps: BTreeMap<String, AppConfig>,
 }
 
 /// Hints after a commit that a task is ready. Off or lost, the scan finds the task.
@@ -168,6 +184,47 @@ pub struct ReviewConfig {
     pub timeout_ms: u64,
 }
 
+/// The partners that are told what the review said.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct PartnerConfig {
+    /// How long a delivery may take, in milliseconds.
+    pub timeout_ms: u64,
+}
+
+impl Default for PartnerConfig {
+    fn default() -> PartnerConfig {
+        PartnerConfig { timeout_ms: 30_000 }
+    }
+}
+
+/// Payment, as the review centre calls it with its final decisions.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct PaymentConfig {
+    /// Its base URL; empty = the payment of this very process.
+    pub url: String,
+    /// Its app key, which signs its answers; empty = our own.
+    pub app_key: String,
+    /// The app that may say what the reviewers decided; empty = our own.
+    pub callback_app: String,
+}
+
+/// The pre-payment recheck.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct RecheckConfig {
+    /// Whether lines without a pushed small bill have partner organisation and intended amount
+    /// checked, too.
+    pub no_small_bill: bool,
+}
+
+impl Default for RecheckConfig {
+    fn default() -> RecheckConfig {
+        RecheckConfig { no_small_bill: RecheckSettings::default().no_small_bill }
+    }
+}
+
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -175,9 +232,15 @@ impl Default for Config {
             max_connections: 16,
             server: ServerConfig::default(),
             review: ReviewConfig::default(),
+            payment: PaymentConfig::default(),
+            recheck: RecheckConfig::default(),
             scheduler: SchedulerConfig::default(),
             qualification: QualificationConfig::default(),
             kick: KickConfig::default(),
+            partner: PartnerConfig::default(),
+            treasury: TreasuryConfig::default(),
+            signing: SigningConfig::default(),
+            apps: BTreeMap::new(),
         }
     }
 }
@@ -234,6 +297,15 @@ impl Config {
             (1..=MAX_TIMEOUT_MS).contains(&self.review.timeout_ms),
             "review.timeout-ms must be from 1 to {MAX_TIMEOUT_MS}"
         );
+        anyhow::ensure!(
+            (1..=MAX_TIMEOUT_MS).contains(&self.partner.timeout_ms),
+            "partner.timeout-ms must be from 1 to {MAX_TIMEOUT_MS}"
+        );
+        anyhow::ensure!(
+            (1..=MAX_TIMEOUT_MS).contains(&self.treasury.timeout_ms),
+            "treasury.timeout-ms must be from 1 to {MAX_TIMEOUT_MS}"
+        );
+        self.signing.check()?;
         Ok(())
     }
 

@@ -8,10 +8,13 @@ use anyhow::{Context, Result};
 use axum::Router;
 use axum::routing::get;
 use counterfoil_db::Db;
-use counterfoil_task::{Engine, Shutdown, ShutdownHandle};
+use counterfoil_remote::EnvironmentAndFiles;
+use counterfoil_task::{Engine, Kicker, Shutdown, ShutdownHandle};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
+use crate::api::partner::PartnerSimulator;
+use crate::api::signed::Gate;
 use crate::config::Config;
 use crate::{api, scheduler, wiring};
 
@@ -30,6 +33,8 @@ pub enum Role {
     Scheduler,
     /// The review centre
     Review,
+    /// A simulated partner that takes review results
+    Partner,
 }
 
 /// The default four.
@@ -52,13 +57,16 @@ impl Service {
             .await
             .with_context(|| format!("cannot listen on {}", config.server.listen))?;
         let address = listener.local_addr()?;
-        let review_url = match config.review.url.as_str() {
-            "" => format!("http://{address}"),
-            url => url.to_owned(),
-        };
+        let mut config = config.clone();
+        config.signing.complete(&mut config.apps);
         let (handle, shutdown) = Shutdown::new();
         let mut parts = JoinSet::new();
-        let router = router(db, roles).await?;
+        let engine = wiring::engine(db, &config, &format!("http://{address}"))?;
+        let stages: Vec<&str> = engine.kinds().map(|kind| kind.stage).collect();
+        let kicker = config.kick.kicker(&stages)?;
+        let engine = engine.with_kicker(kicker.clone()).with_shutdown(shutdown.clone());
+        let router = router(db, roles, &config, &kicker).await?;
+        let router = router.merge(partner_router(db, roles, address));
         let mut stop = shutdown.clone();
         parts.spawn(async move {
             let serving = axum::serve(listener, router)
@@ -67,11 +75,7 @@ impl Service {
                 tracing::error!(%error, "the HTTP server ended");
             }
         });
-        let engine = wiring::engine(db, &config.review, &review_url)?;
-        let stages: Vec<&str> = engine.kinds().map(|kind| kind.stage).collect();
-        let kicker = config.kick.kicker(&stages)?;
-        let engine = engine.with_kicker(kicker).with_shutdown(shutdown.clone());
-        start_work(&mut parts, Arc::new(engine), config, roles, &shutdown)?;
+        start_work(&mut parts, Arc::new(engine), &config, roles, &shutdown)?;
         Ok(Service { address, handle, parts })
     }
 
@@ -85,30 +89,31 @@ impl Service {
     }
 }
 
-/// A review centre of this very process on a loopback port, for commands that run one round where
-/// none is configured. Payment still reaches it through the socket.
+/// Review centre and payment of this very process on a loopback port, for commands that run one
+/// round where none are configured. They still reach each other through the socket.
 #[derive(Debug)]
-pub struct OwnReviewCentre {
+pub struct OwnPeers {
     /// Where it listens.
     pub url: String,
     // Dropping it ends the server with the command.
     _server: JoinSet<()>,
 }
 
-impl OwnReviewCentre {
-    /// Starts it on a free port.
-    pub async fn start(db: &Db) -> Result<OwnReviewCentre> {
+impl OwnPeers {
+    /// Starts them on a free port. The configuration's signing must be complete.
+    pub async fn start(db: &Db, config: &Config) -> Result<OwnPeers> {
         counterfoil_review::configuration::install_default(db).await?;
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}", listener.local_addr()?);
-        let router = api::review::review_router(db.clone());
+        let router = api::review::review_router(db.clone(), Kicker::none());
+        let router = router.merge(payment_router(db, config, &Kicker::none())?);
         let mut server = JoinSet::new();
         server.spawn(async move {
             if let Err(error) = axum::serve(listener, router).await {
-                tracing::error!(%error, "the command's review centre ended");
+                tracing::error!(%error, "the command's own peers ended");
             }
         });
-        Ok(OwnReviewCentre { url, _server: server })
+        Ok(OwnPeers { url, _server: server })
     }
 }
 
@@ -142,13 +147,38 @@ async fn check_migrated(db: &Db) -> Result<()> {
     Ok(())
 }
 
-async fn router(db: &Db, roles: &BTreeSet<Role>) -> Result<Router> {
+/// Simulated partners, where this process plays them.
+fn partner_router(db: &Db, roles: &BTreeSet<Role>, listens_on: std::net::SocketAddr) -> Router {
+    if !roles.contains(&Role::Partner) {
+        return Router::new();
+    }
+    PartnerSimulator::new(db.clone(), Arc::new(EnvironmentAndFiles)).router(listens_on)
+}
+
+fn payment_router(db: &Db, config: &Config, kicker: &Kicker) -> Result<Router> {
+    let callback_app = match config.payment.callback_app.as_str() {
+        "" => config.signing.app_key.clone(),
+        app => app.to_owned(),
+    };
+    let gate = Gate::new(db, config)?;
+    Ok(api::payment::payment_router(db.clone(), kicker.clone(), gate, callback_app))
+}
+
+async fn router(
+    db: &Db,
+    roles: &BTreeSet<Role>,
+    config: &Config,
+    kicker: &Kicker,
+) -> Result<Router> {
     let mut router = Router::new().route("/healthz", get(|| async { "ok\n" }));
     let ready = db.clone();
     router = router.route("/readyz", get(move || api::ready(ready.clone())));
     if roles.contains(&Role::Review) {
         counterfoil_review::configuration::install_default(db).await?;
-        router = router.merge(api::review::review_router(db.clone()));
+        router = router.merge(api::review::review_router(db.clone(), kicker.clone()));
+    }
+    if roles.contains(&Role::Api) {
+        router = router.merge(payment_router(db, config, kicker)?);
     }
     Ok(router)
 }

@@ -6,11 +6,22 @@ use std::time::Duration;
 use anyhow::Result;
 use counterfoil_db::{Db, Migration};
 use counterfoil_payment::audit_plan::{AuditPlan, ReviewCentre};
-use counterfoil_payment::{audit_plan, lock_activation, lock_release, submit_build};
-use counterfoil_remote::HttpReviewCentre;
+use counterfoil_payment::bill_snapshot::BillSnapshot;
+use counterfoil_payment::partner_push::PartnerInbox;
+use counterfoil_payment::review_callback::ReviewCallback;
+use counterfoil_payment::review_progress::{RecheckSettings, ReviewProgress};
+use counterfoil_payment::side_effect::{Rebuild, SideEffect};
+use counterfoil_payment::status_refresh::StatusRefresh;
+use counterfoil_payment::treasury::push::PushRetry;
+use counterfoil_payment::{audit_plan, lock_activation, lock_release, partner_push, submit_build};
+use counterfoil_remote::{
+    EnvironmentAndFiles, HttpDecisionReceiver, HttpPartnerInbox, HttpReviewCentre, SignedClient,
+};
+use counterfoil_review::decision_notice::DecisionNotice;
 use counterfoil_task::{Engine, EngineSettings, Rule};
 
-use crate::config::ReviewConfig;
+use crate::config::{Config, PartnerConfig};
+use crate::treasury;
 
 /// All migrations, of all domains.
 pub fn migrations() -> Vec<Migration> {
@@ -18,6 +29,7 @@ pub fn migrations() -> Vec<Migration> {
         counterfoil_task::MIGRATIONS,
         counterfoil_payment::MIGRATIONS,
         counterfoil_review::MIGRATIONS,
+        crate::api::nonce::MIGRATIONS,
     ];
     domains.concat()
 }
@@ -35,23 +47,55 @@ pub fn rules() -> Vec<Rule> {
         counterfoil_task::RULES,
         counterfoil_payment::rules::RULES,
         audit_plan::RULES,
+        partner_push::RULES,
+        counterfoil_payment::treasury::rules::RULES,
         counterfoil_review::rules::RULES,
     ];
     domains.concat()
 }
 
-/// The engine with all work; kicks raised in it are dropped until it is given a kicker.
-/// The review centre is reached at `review_url`.
+/// The partners' inboxes, over HTTP.
+///
+/// # Errors
+/// No client can be built.
+pub fn partner_inbox(config: &PartnerConfig) -> Result<Arc<dyn PartnerInbox>> {
+    let max_time = Duration::from_millis(config.timeout_ms);
+    Ok(Arc::new(HttpPartnerInbox::new(Arc::new(EnvironmentAndFiles), max_time)?))
+}
+
+/// The engine with all work; kicks raised in it are dropped until it is given a kicker. Peers
+/// that the configuration does not name are at `own_url`.
 ///
 /// # Errors
 /// A configuration that no adapter can be made of.
-pub fn engine(db: &Db, config: &ReviewConfig, review_url: &str) -> Result<Engine> {
-    let max_time = Duration::from_millis(config.timeout_ms);
-    let centre: Arc<dyn ReviewCentre> = Arc::new(HttpReviewCentre::new(review_url, max_time)?);
+pub fn engine(db: &Db, config: &Config, own_url: &str) -> Result<Engine> {
+    let named = |url: &str| if url.is_empty() { own_url.to_owned() } else { url.to_owned() };
+    let max_time = Duration::from_millis(config.review.timeout_ms);
+    let centre = HttpReviewCentre::new(&named(&config.review.url), max_time)?;
+    let centre: Arc<dyn ReviewCentre> = Arc::new(centre);
+    let payment_app = config.payment.app_key.as_str();
+    let payment_app =
+        if payment_app.is_empty() { config.signing.app_key.as_str() } else { payment_app };
+    let ring = Arc::new(config.keyring()?);
+    let terms = config.signing.terms();
+    let payment = SignedClient::new(&named(&config.payment.url), payment_app, ring, terms)?;
+    let receiver = Arc::new(HttpDecisionReceiver::new(payment, db.clone()));
+    let recheck = RecheckSettings { no_small_bill: config.recheck.no_small_bill };
+    let base_data = Arc::new(treasury::creation(config)?);
+    let side_effect = SideEffect::new(partner_inbox(&config.partner)?).with_base_data(base_data);
     Ok(Engine::new(db.clone(), EngineSettings::default())
         .with(submit_build::SubmitBuild)
         .with(lock_activation::LockActivation)
         .with(AuditPlan::new(centre.clone()))
         .with(lock_release::LockRelease::new(centre))
+        .with(side_effect)
+        .with(treasury::notify(config)?)
+        .with_turns(PushRetry::new(treasury::channels(&config.treasury)?))
+        .with_turns(Rebuild::default())
+        .with(DecisionNotice::new(receiver))
+        .with(ReviewCallback)
+        .with_turns(ReviewProgress::new(recheck))
+        .with_turns(StatusRefresh::default())
+        .with(BillSnapshot)
         .with_rules(&rules()))
 }

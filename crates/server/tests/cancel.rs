@@ -6,7 +6,8 @@ use counterfoil_payment::kinds::{AUDIT_PLAN_CREATE, LOCK_ACTIVATE, LOCK_RELEASE,
 use counterfoil_payment::order_cancel::cancel;
 use counterfoil_payment::session::Submission;
 use counterfoil_protocol::UserId;
-use counterfoil_server::serve::OwnReviewCentre;
+use counterfoil_server::config::Config;
+use counterfoil_server::serve::OwnPeers;
 use counterfoil_task::{Engine, Kicker, Summary};
 
 async fn published(app: &TestApp, engine: &Engine) -> Submission {
@@ -45,7 +46,7 @@ async fn assert_nothing_is_held(app: &TestApp) {
 
 on_every_database! {
     async fn a_cancelled_order_lets_go_of_its_bills_and_its_plan(app: TestApp) {
-        let centre = OwnReviewCentre::start(&app.db).await.expect("a review centre");
+        let centre = own_peers(&app).await;
         let engine = app.engine_with_centre(&centre.url);
         let submission = published(&app, &engine).await;
         give_up(&app, &submission).await;
@@ -61,7 +62,7 @@ on_every_database! {
     }
 
     async fn bills_of_a_cancelled_order_can_be_taken_by_another(app: TestApp) {
-        let centre = OwnReviewCentre::start(&app.db).await.expect("a review centre");
+        let centre = own_peers(&app).await;
         let engine = app.engine_with_centre(&centre.url);
         let submission = published(&app, &engine).await;
         give_up(&app, &submission).await;
@@ -95,7 +96,7 @@ on_every_database! {
     }
 
     async fn a_review_centre_that_is_down_keeps_the_release_open_until_it_answers(app: TestApp) {
-        let centre = OwnReviewCentre::start(&app.db).await.expect("a review centre");
+        let centre = own_peers(&app).await;
         let engine = app.engine_with_centre(&centre.url);
         let submission = published(&app, &engine).await;
         give_up(&app, &submission).await;
@@ -109,7 +110,7 @@ on_every_database! {
     }
 
     async fn a_crash_at_any_commit_of_the_release_ends_with_everything_let_go(app: TestApp) {
-        let centre = OwnReviewCentre::start(&app.db).await.expect("a review centre");
+        let centre = own_peers(&app).await;
         let engine = app.engine_with_centre(&centre.url);
         let submission = published(&app, &engine).await;
         give_up(&app, &submission).await;
@@ -141,4 +142,10 @@ on_every_database! {
         let silent = cancel(&app.db, &Kicker::none(), order, CREATOR, " ").await;
         assert_eq!(silent.expect_err("no reason").code(), "invalid-input");
     }
+}
+
+async fn own_peers(app: &TestApp) -> OwnPeers {
+    let mut config = Config::default();
+    config.signing.complete(&mut config.apps);
+    OwnPeers::start(&app.db, &config).await.expect("peers of its own")
 }

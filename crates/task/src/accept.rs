@@ -66,8 +66,33 @@ pub async fn accept_or_reuse(
     seed: &Seed,
     kicker: &Kicker,
 ) -> Result<Acceptance, TaskError> {
+    accept(tx, seed, kicker, MAX_RETRIES).await
+}
+
+/// [`accept_or_reuse`] for a task that is tried until it succeeds, an hour apart at last: a message
+/// that must arrive, however long its receiver is away.
+///
+/// # Errors
+/// As [`accept_or_reuse`].
+pub async fn accept_until_done(
+    tx: &mut Tx,
+    seed: &Seed,
+    kicker: &Kicker,
+) -> Result<Acceptance, TaskError> {
+    accept(tx, seed, kicker, i32::MAX).await
+}
+
+/// Failures after which the scan leaves a task to a person.
+const MAX_RETRIES: i32 = 3;
+
+async fn accept(
+    tx: &mut Tx,
+    seed: &Seed,
+    kicker: &Kicker,
+    max_retries: i32,
+) -> Result<Acceptance, TaskError> {
     let code = seed.code();
-    let inserted = insert_unless_known(tx, seed, &code).await?;
+    let inserted = insert_unless_known(tx, seed, &code, max_retries).await?;
     let stored = read_back(tx, &code).await?;
     if stored.task_type != seed.kind.task_type || stored.business_key != seed.business_key {
         return Err(TaskError::Identity {
@@ -101,18 +126,24 @@ pub async fn accept_or_reuse(
     Ok(acceptance)
 }
 
-async fn insert_unless_known(tx: &mut Tx, seed: &Seed, code: &TaskCode) -> Result<bool, TaskError> {
+async fn insert_unless_known(
+    tx: &mut Tx,
+    seed: &Seed,
+    code: &TaskCode,
+    max_retries: i32,
+) -> Result<bool, TaskError> {
     let now = tx.now();
     let insert = sql!(
         "{insert_ignore} INTO fi_async_task
            (task_code, task_type, business_key, task_data, task_status, retry_count,
             max_retry_count, next_execute_time, running_attempt, create_time, update_time)
-         VALUES (:code, :task_type, :business_key, :data, 0, 0, 3, :now, 0, :now, :now)
+         VALUES (:code, :task_type, :business_key, :data, 0, 0, :max, :now, 0, :now, :now)
          {or_ignore}",
         code = code.as_str(),
         task_type = seed.kind.task_type,
         business_key = &seed.business_key,
         data = &seed.data,
+        max = max_retries,
         now = now,
     );
     Ok(tx.execute(insert).await? == 1)

@@ -92,6 +92,11 @@ impl Run<'_> {
         &self.task.code
     }
 
+    /// The task's row.
+    pub fn task_id(&self) -> i64 {
+        self.task.id
+    }
+
     /// Starts a business transaction: locks the task row and proves that the attempt is still
     /// ours.
     ///
@@ -187,6 +192,13 @@ impl Fenced<'_> {
     /// Accepts or reuses the next task in this transaction.
     pub async fn accept(&mut self, seed: &Seed) -> Result<Acceptance, WorkError> {
         Ok(accept_or_reuse(&mut self.tx, seed, self.run.kicker).await?)
+    }
+
+    /// Asks for a turn of a handler's row once this has committed.
+    pub async fn kick_row(&mut self, kind: &'static Kind, id: i64) -> Result<(), WorkError> {
+        let code = TaskCode::stored(format!("{}:{id}", kind.prefix));
+        self.run.kicker.kick_after_commit(&mut self.tx, kind, &code).await?;
+        Ok(())
     }
 
     /// Appends a trace row about this very task.

@@ -20,6 +20,8 @@ pub enum Action {
     Rerun,
     /// A person put a publish record right.
     Repair,
+    /// A person sent something to the outside world again.
+    Redeliver,
 }
 
 impl Action {
@@ -32,6 +34,7 @@ impl Action {
             Action::Incident => "INCIDENT",
             Action::Rerun => "RERUN",
             Action::Repair => "REPAIR",
+            Action::Redeliver => "REDELIVER",
         }
     }
 }

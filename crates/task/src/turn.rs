@@ -117,6 +117,16 @@ impl Turn<'_> {
         self.db
     }
 
+    /// Who this process is, as its leases name it.
+    pub fn worker(&self) -> &str {
+        self.worker
+    }
+
+    /// Where kicks go, for a turn that needs no lease.
+    pub fn kicker(&self) -> &Kicker {
+        self.kicker
+    }
+
     /// Takes the row's lease in `tx`. False = another was faster.
     ///
     /// # Errors
@@ -226,6 +236,11 @@ impl Held<'_> {
         }
         self.tx.commit(point).await?;
         Ok(end)
+    }
+
+    /// Commits something on the way; the lease stays, renewed.
+    pub async fn commit(self, point: &'static str) -> Result<(), WorkError> {
+        Ok(self.tx.commit(point).await?)
     }
 
     /// Gives up what was done in this transaction; the lease stays.

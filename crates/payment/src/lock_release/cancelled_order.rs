@@ -1,18 +1,13 @@
-//! A cancelled order lets go of every bill it holds; the tables say of each what S12 decides; the
-//! audit plan is withdrawn.
+//! A cancelled order lets go of every bill it holds; the tables say of each what S12 decides, by
+//! S12's own sub-batches; the audit plan is withdrawn.
 
-use std::collections::HashMap;
-
-use counterfoil_db::{Db, Query, Read, Row, Tx, sql, transact};
-use counterfoil_protocol::{Fen, LineId, OrderId, VersionId};
+use counterfoil_db::{Db, Query, Read, Tx, sql, transact};
+use counterfoil_protocol::{OrderId, VersionId};
 use counterfoil_task::{Run, Verdict, WorkError};
 
 use super::Reason;
 use crate::PaymentError;
-use crate::status_decision::{self, Conclusion, Decision, Facts, Holder};
-
-/// Locks a batch: three tables' rows are read and written with each.
-const BATCH: u32 = 500;
+use crate::status_refresh::{NamedBy, SUB_BATCH, Scope, refresh};
 
 /// Groups of locks a run walks; a next run walks what is left.
 const MAX_GROUPS: u32 = 1000;
@@ -99,22 +94,15 @@ async fn order_of(run: &Run<'_>, version: VersionId) -> Result<OrderId, WorkErro
     Ok(order)
 }
 
-#[derive(Debug)]
-struct Held {
-    id: i64,
-    diff: Option<i64>,
-    small: Option<i64>,
-    partner: Option<i64>,
-}
-
+/// The next locks of a group; each names the bill that it lets go.
 async fn held(
     tx: &mut Tx,
     order: OrderId,
     group: &Group,
     after: i64,
-) -> Result<Vec<Held>, WorkError> {
+) -> Result<Vec<Scope>, WorkError> {
     let query = sql!(
-        "SELECT id, diff_id, small_bill_id, partner_bill_id
+        "SELECT id, station_id, bill_yearmonth, diff_id, small_bill_id, partner_bill_id
          FROM fi_resident_income_payment_bill_lock
          WHERE payment_order_id = :order AND data_version = :data AND submit_round = :round
            AND lock_status = :status AND id > :after
@@ -124,16 +112,11 @@ async fn held(
         round = group.round,
         status = group.status.as_str(),
         after = after,
-        size = BATCH,
+        size = SUB_BATCH,
     );
     let mut locks = Vec::new();
     for row in tx.rows(query).await? {
-        locks.push(Held {
-            id: row.int("id")?,
-            diff: row.maybe_int("diff_id")?,
-            small: row.maybe_int("small_bill_id")?,
-            partner: row.maybe_int("partner_bill_id")?,
-        });
+        locks.push(Scope::of(&row)?);
     }
     Ok(locks)
 }
@@ -151,16 +134,13 @@ async fn one_batch(
         return Ok(None);
     };
     release_locks(&mut tx, &locks).await?;
-    let decided = decide(&mut tx, &locks).await?;
-    for table in TABLES {
-        write(&mut tx, table, order, &locks, &decided).await?;
-    }
+    refresh(&mut tx, run.code().as_str(), NamedBy::Locks, &locks).await?;
     tx.commit("lock_release.cancelled_batch").await?;
     Ok(Some(last))
 }
 
 /// Guard: RESERVED or ACTIVE.
-async fn release_locks(tx: &mut Tx, locks: &[Held]) -> Result<u64, WorkError> {
+async fn release_locks(tx: &mut Tx, locks: &[Scope]) -> Result<u64, WorkError> {
     let update = Query::new(
         "UPDATE fi_resident_income_payment_bill_lock
          SET lock_status = 'RELEASED', lock_scene = 'CANCELLED_RELEASE',
@@ -172,146 +152,4 @@ async fn release_locks(tx: &mut Tx, locks: &[Held]) -> Result<u64, WorkError> {
     .bind("now", tx.now())
     .bind_list("ids", locks.iter().map(|lock| lock.id));
     Ok(tx.execute(update).await?)
-}
-
-/// Facts of the bills of these locks, decided, by lock id.
-async fn decide(tx: &mut Tx, locks: &[Held]) -> Result<HashMap<i64, Decision>, WorkError> {
-    let ids = || locks.iter().map(|lock| lock.id);
-    let facts = Query::new(
-        "SELECT k.id, d.actual_rent, d.contract_rent, d.pre_rent,
-           (SELECT CAST(COALESCE(SUM(l.pay_amount), 0) AS {bigint})
-             FROM fi_resident_income_payment_order_bill l
-             WHERE l.station_id = k.station_id AND l.bill_yearmonth = k.bill_yearmonth
-               AND l.line_status = 30 AND l.deleted = 0) AS paid,
-           (SELECT MAX(l.id) FROM fi_resident_income_payment_order_bill l
-             WHERE l.station_id = k.station_id AND l.bill_yearmonth = k.bill_yearmonth
-               AND l.line_status = 50 AND l.deleted = 0
-               AND l.unqualified_effective_time IS NOT NULL) AS conclusion
-         FROM fi_resident_income_payment_bill_lock k
-         LEFT JOIN fi_monthly_income_difference d ON d.id = k.diff_id AND d.deleted = 0
-         WHERE k.id IN :ids",
-    )
-    .bind_list("ids", ids());
-    let rows = tx.rows(facts).await?;
-    let concluded: Vec<i64> = rows
-        .iter()
-        .filter_map(|row| row.maybe_int("conclusion").transpose())
-        .collect::<Result<_, _>>()?;
-    let conclusions = conclusions(tx, &concluded).await?;
-    let mut decided = HashMap::new();
-    for row in &rows {
-        let conclusion = row.maybe_int("conclusion")?.and_then(|id| conclusions.get(&id).cloned());
-        decided.insert(row.int("id")?, status_decision::decide(&facts_of(row, conclusion)?));
-    }
-    Ok(decided)
-}
-
-fn facts_of(row: &Row, conclusion: Option<Conclusion>) -> Result<Facts, WorkError> {
-    Ok(Facts {
-        paid: Fen(row.int("paid")?),
-        actual_rent: row.maybe_int("actual_rent")?.map(Fen),
-        contract_rent: row.maybe_int("contract_rent")?.map(Fen),
-        pre_rent: row.maybe_int("pre_rent")?.map(Fen),
-        // The lock was released a statement ago, and its key can have no second holder.
-        holder: Holder::Nobody,
-        conclusion,
-    })
-}
-
-async fn conclusions(tx: &mut Tx, lines: &[i64]) -> Result<HashMap<i64, Conclusion>, WorkError> {
-    let query = Query::new(
-        "SELECT id, pre_rent, unqualified_reason FROM fi_resident_income_payment_order_bill
-         WHERE id IN :ids",
-    )
-    .bind_list("ids", lines.iter().copied());
-    let mut found = HashMap::new();
-    for row in tx.rows(query).await? {
-        let line = LineId(row.int("id")?);
-        let pre_rent = row.maybe_int("pre_rent")?.map(Fen);
-        let reason = row.maybe_text("unqualified_reason")?;
-        found.insert(line.0, Conclusion { line, pre_rent, reason });
-    }
-    Ok(found)
-}
-
-#[derive(Clone, Copy)]
-struct Table {
-    name: &'static str,
-    record: fn(&Held) -> Option<i64>,
-    /// Whether it has the columns a partner sees.
-    partner_columns: bool,
-    /// Whether it remembers the last unqualified line.
-    last_unqualified: bool,
-}
-
-const TABLES: [Table; 3] = [
-    Table {
-        name: "fi_monthly_income_difference",
-        record: |lock| lock.diff,
-        partner_columns: true,
-        last_unqualified: false,
-    },
-    Table {
-        name: "fi_customer_bill",
-        record: |lock| lock.small,
-        partner_columns: false,
-        last_unqualified: false,
-    },
-    Table {
-        name: "fi_customer_bill_partner",
-        record: |lock| lock.partner,
-        partner_columns: true,
-        last_unqualified: true,
-    },
-];
-
-/// One statement a distinct decision. Guard: the record's references are empty or this order's.
-async fn write(
-    tx: &mut Tx,
-    table: Table,
-    order: OrderId,
-    locks: &[Held],
-    decided: &HashMap<i64, Decision>,
-) -> Result<(), WorkError> {
-    let mut groups: HashMap<&Decision, Vec<i64>> = HashMap::new();
-    for lock in locks {
-        if let (Some(record), Some(decision)) = ((table.record)(lock), decided.get(&lock.id)) {
-            groups.entry(decision).or_default().push(record);
-        }
-    }
-    for (decision, records) in groups {
-        let update = statement(table, decision)
-            .bind("order", order.0)
-            .bind("now", tx.now())
-            .bind_list("records", records);
-        tx.execute(update).await?;
-    }
-    Ok(())
-}
-
-fn statement(table: Table, decision: &Decision) -> Query {
-    let mut sets = String::new();
-    if table.partner_columns && decision.partner_query_status.is_some() {
-        sets.push_str("partner_query_status = :query_status, ");
-    }
-    if table.partner_columns && decision.reason.is_some() {
-        sets.push_str("unqualified_flag = :flag, unqualified_reason = :reason, ");
-    }
-    if table.last_unqualified && decision.last_unqualified.is_some() {
-        sets.push_str("last_unqualified_order_bill_id = :line, ");
-    }
-    let reason = decision.reason.clone().flatten();
-    Query::built(format!(
-        "UPDATE {}
-         SET {sets}payment_status = :status, locked_payment_order_id = NULL,
-             locked_order_bill_id = NULL, payment_status_update_time = :now, update_time = :now
-         WHERE id IN :records AND deleted = 0
-           AND (locked_payment_order_id IS NULL OR locked_payment_order_id = :order)",
-        table.name
-    ))
-    .bind("status", decision.payment_status.code())
-    .bind("query_status", decision.partner_query_status)
-    .bind("flag", reason.is_some())
-    .bind("reason", reason)
-    .bind("line", decision.last_unqualified.map(|line| line.0))
 }

@@ -9,6 +9,7 @@ use counterfoil_task::{Kicker, Subject, accept_or_reuse};
 
 use crate::PaymentError;
 use crate::lock_release::{self, Reason};
+use crate::review_progress::{is_review_being_applied, supersede_parked};
 
 /// Versions of one order at most; a revision a working day for years stays below.
 const MAX_VERSIONS: u32 = 5000;
@@ -27,7 +28,8 @@ pub struct Cancellation {
 /// Cancels an order that nobody is paying yet.
 ///
 /// # Errors
-/// Refuses strangers, orders at another status than 10, 20 or 30, and a callback being applied.
+/// Refuses strangers, a decision being applied, and an order that is paid or being paid: at 40 only
+/// a TREASURY order is cancelled, refreshed, NOT_PUSHED and without a batch.
 pub async fn cancel(
     db: &Db,
     kicker: &Kicker,
@@ -53,7 +55,7 @@ async fn try_cancel(
     let versions = versions(&mut tx, order).await?;
     let tasks = cancel_tasks(&mut tx, &versions, user, reason).await?;
     let row = lock_order(&mut tx, order).await?;
-    check(order, user, &row)?;
+    check(&tx, order, user, &row).await?;
     let Some(latest) = versions.last().copied() else {
         let why = "it has no version record";
         return Err(state(order, &row, why));
@@ -61,6 +63,7 @@ async fn try_cancel(
     if !move_order(&mut tx, order).await? {
         return Err(PaymentError::Conflict(format!("order {order}")));
     }
+    supersede_parked(&mut tx, order).await?;
     end_sessions(&mut tx, order).await?;
     log(&mut tx, order, user, reason, row.int("status")?).await?;
     let subject = Subject::none()
@@ -128,7 +131,8 @@ const MAX_KEYS: usize = 500;
 
 async fn lock_order(tx: &mut Tx, order: OrderId) -> Result<Row, PaymentError> {
     tx.row(sql!(
-        "SELECT status, create_user_id, push_status FROM fi_resident_income_payment_order
+        "SELECT status, create_user_id, push_status, payment_type
+         FROM fi_resident_income_payment_order
          WHERE id = :order AND deleted = 0 {for_update}",
         order = order.0,
     ))
@@ -136,7 +140,7 @@ async fn lock_order(tx: &mut Tx, order: OrderId) -> Result<Row, PaymentError> {
     .ok_or(PaymentError::OrderNotFound(order))
 }
 
-fn check(order: OrderId, user: UserId, row: &Row) -> Result<(), PaymentError> {
+async fn check(tx: &Tx, order: OrderId, user: UserId, row: &Row) -> Result<(), PaymentError> {
     let creator = row.int("create_user_id")?;
     if creator != user.0 {
         return Err(PaymentError::Forbidden(format!(
@@ -144,9 +148,45 @@ fn check(order: OrderId, user: UserId, row: &Row) -> Result<(), PaymentError> {
         )));
     }
     match row.int("status")? {
-        10 | 20 | 30 => Ok(()),
+        10 | 20 | 30 => {
+            if is_review_being_applied(tx, order).await? {
+                let why = "its reviewers' decision is being applied; wait until that has ended";
+                return Err(state(order, row, why));
+            }
+            Ok(())
+        }
+        40 => check_unpaid(tx, order, row).await,
         90 => Err(state(order, row, "it is cancelled already")),
-        _ => Err(state(order, row, "only an order at 10, 20 or 30 can be cancelled")),
+        _ => Err(state(order, row, "only an order at 10, 20, 30 or 40 can be cancelled")),
+    }
+}
+
+/// At 40 nobody may have begun to pay, and the refresh must have ended: S12 and cancelling would
+/// otherwise write the same records.
+async fn check_unpaid(tx: &Tx, order: OrderId, row: &Row) -> Result<(), PaymentError> {
+    let facts = sql!(
+        "SELECT
+           (SELECT COUNT(*) FROM fi_resident_income_payment_push_batch b
+             WHERE b.payment_order_id = :order AND b.deleted = 0) AS batches,
+           (SELECT COUNT(*) FROM fi_resident_income_payment_review_callback_progress p
+             JOIN fi_resident_income_payment_order o
+               ON o.id = p.payment_order_id AND o.current_publish_version = p.data_version
+             WHERE p.payment_order_id = :order AND p.deleted = 0
+               AND p.main_task_status = 'SUCCESS' AND p.refresh_ready = 1) AS refreshed",
+        order = order.0,
+    );
+    let facts = tx.row(facts).await?.ok_or(PaymentError::OrderNotFound(order))?;
+    let is_treasury = row.maybe_text("payment_type")?.as_deref() == Some("TREASURY");
+    let is_unpushed = row.maybe_text("push_status")?.as_deref() == Some("NOT_PUSHED");
+    match () {
+        () if !is_treasury => Err(state(order, row, "at 40 only a TREASURY order is cancelled")),
+        () if !is_unpushed || facts.int("batches")? > 0 => {
+            Err(state(order, row, "it has push batches: its payment has begun"))
+        }
+        () if facts.int("refreshed")? == 0 => {
+            Err(state(order, row, "its status refresh has not ended; try again once it has"))
+        }
+        () => Ok(()),
     }
 }
 
@@ -155,13 +195,14 @@ fn state(order: OrderId, row: &Row, why: &str) -> PaymentError {
     PaymentError::OrderState { order, status, why: why.to_owned() }
 }
 
-/// Guard: 10, 20 or 30.
+/// Guard: 10, 20 or 30, or 40 with nothing pushed.
 async fn move_order(tx: &mut Tx, order: OrderId) -> Result<bool, PaymentError> {
     let now = tx.now();
     let update = sql!(
         "UPDATE fi_resident_income_payment_order
          SET status = 90, business_status = 'CANCELLED', update_time = :now
-         WHERE id = :order AND status IN (10, 20, 30)",
+         WHERE id = :order
+           AND (status IN (10, 20, 30) OR (status = 40 AND push_status = 'NOT_PUSHED'))",
         now = now,
         order = order.0,
     );

@@ -5,6 +5,7 @@ use counterfoil_protocol::{
 };
 use counterfoil_task::TaskStatus::{Cancelled, Pending, Running, Success};
 
+use super::aftermath::Aftermath;
 use super::facts::{
     Approval, BillConflict, Conflicts, LockCounts, OrderFacts, OrderRow, SessionFacts, TaskFacts,
     Tasks, VersionRow,
@@ -68,6 +69,7 @@ pub(in crate::order_view) fn submitted() -> OrderFacts {
         approval: None,
         locks: LockCounts::default(),
         conflicts: Conflicts::default(),
+        aftermath: Aftermath::default(),
         failed_revision: None,
     }
 }

@@ -8,6 +8,7 @@ use counterfoil_protocol::{
 use counterfoil_task::TaskStatus;
 use serde::Serialize;
 
+use super::aftermath::Aftermath;
 use super::names::order_status;
 use super::shown::Money;
 
@@ -298,6 +299,8 @@ pub struct OrderFacts {
     pub locks: LockCounts,
     /// The conflicts of the version in view.
     pub conflicts: Conflicts,
+    /// What followed the decision.
+    pub aftermath: Aftermath,
     /// A later revision that failed.
     pub failed_revision: Option<FailedRevision>,
 }

@@ -6,6 +6,8 @@
 //! view are no snapshot: each is true of its moment. Source: surface.md, and payment-flow.md
 //! "Visibility gate".
 
+mod after_review;
+mod aftermath;
 mod bill;
 mod bill_rows;
 mod diff;
@@ -26,6 +28,7 @@ mod timeline;
 mod timeline_rows;
 mod verdict;
 
+pub use aftermath::{Aftermath, ByStatus, ProgressRow, ShownViolation};
 pub use bill::{BillView, bill};
 pub use bill_rows::{BillLine, BillLock, BillNote, BillRecord};
 pub use diff::{ChangedLine, Diff, DiffKind, KindOfChange, diff};

@@ -7,6 +7,7 @@ use counterfoil_protocol::{
 use counterfoil_task::TaskStatus;
 use serde::Serialize;
 
+use super::aftermath::{self, Aftermath, ByStatus, ProgressRow, ShownViolation};
 use super::facts::{
     Approval, BatchFacts, BillConflict, Conflicts, FailedRevision, LockCounts, OrderFacts,
     OrderRow, SessionFacts, TaskFacts, Tasks, VersionRow, order_columns,
@@ -41,6 +42,18 @@ pub struct OrderView {
     pub conflicts: Conflicts,
     /// The approval of the version.
     pub approval: Option<Approval>,
+    /// How far the approval has come.
+    pub callback_progress: Option<ProgressRow>,
+    /// Why lines must not be paid: the first of them.
+    pub recheck_violations: Vec<ShownViolation>,
+    /// How many reasons there are.
+    pub recheck_violation_count: i64,
+    /// What was sent to partners, by status.
+    pub deliveries: ByStatus,
+    /// Push batches, by status.
+    pub push_batches: ByStatus,
+    /// Their details, by what came of the payment.
+    pub payments: ByStatus,
     /// The order's versions, newest first.
     pub versions: Vec<VersionRow>,
 }
@@ -63,6 +76,12 @@ pub async fn one(db: &Db, order: OrderId) -> Result<OrderView, PaymentError> {
         locks: facts.locks,
         conflicts: facts.conflicts,
         approval: facts.approval,
+        callback_progress: facts.aftermath.progress,
+        recheck_violations: facts.aftermath.violations,
+        recheck_violation_count: facts.aftermath.violation_count,
+        deliveries: facts.aftermath.deliveries,
+        push_batches: facts.aftermath.batches,
+        payments: facts.aftermath.details,
         versions,
     })
 }
@@ -88,6 +107,7 @@ async fn facts(db: &Db, order: OrderRow, versions: &[VersionRow]) -> Result<Orde
         tasks: Tasks::default(),
         approval: None,
         conflicts: Conflicts::default(),
+        aftermath: Aftermath::default(),
         failed_revision,
     };
     if let Some(version) = &facts.version {
@@ -96,6 +116,8 @@ async fn facts(db: &Db, order: OrderRow, versions: &[VersionRow]) -> Result<Orde
         facts.lock_batch = batch(db, version.id, "LOCK_ACTIVATE").await?;
         facts.approval = approval(db, facts.order.id, version.target_data).await?;
         facts.conflicts = conflicts(db, version.id).await?;
+        let (order, data) = (facts.order.id, version.target_data);
+        facts.aftermath = aftermath::read(db, order, data, facts.approval.as_ref()).await?;
         facts.tasks = tasks(db, version.id, versions).await?;
     }
     Ok(facts)
@@ -241,7 +263,7 @@ async fn tasks(db: &Db, version: VersionId, versions: &[VersionRow]) -> Result<T
 }
 
 /// The tasks with these business keys, oldest first. A version has one S06 a reason at most.
-async fn task_rows(db: &Db, keys: Vec<String>) -> Result<Vec<TaskFacts>> {
+pub(super) async fn task_rows(db: &Db, keys: Vec<String>) -> Result<Vec<TaskFacts>> {
     let query = Query::new(
         "SELECT task_code, task_status, COALESCE(retry_count, 0) AS retries,
                 COALESCE(max_retry_count, 3) AS most, next_execute_time,
@@ -256,7 +278,7 @@ async fn task_rows(db: &Db, keys: Vec<String>) -> Result<Vec<TaskFacts>> {
     rows.iter().map(task_facts).collect()
 }
 
-fn task_facts(row: &Row) -> Result<TaskFacts> {
+pub(super) fn task_facts(row: &Row) -> Result<TaskFacts> {
     let status = TaskStatus::of_code(row.int("task_status")?);
     Ok(TaskFacts {
         code: TaskCode::stored(row.text("task_code")?),

@@ -3,6 +3,7 @@
 use counterfoil_db::Instant;
 use serde::Serialize;
 
+use super::after_review;
 use super::facts::{BatchFacts, OrderFacts, TaskFacts, VersionRow};
 use super::shown::{at, count};
 use super::standing::{Standing, standing};
@@ -60,7 +61,12 @@ pub struct Stage {
 }
 
 impl Stage {
-    fn new(stage: &'static str, name: &'static str, state: StageState, why: String) -> Stage {
+    pub(super) fn new(
+        stage: &'static str,
+        name: &'static str,
+        state: StageState,
+        why: String,
+    ) -> Stage {
         Stage {
             stage,
             name,
@@ -79,13 +85,17 @@ impl Stage {
         }
     }
 
-    fn blocked_by(mut self, blocker: impl Into<String>) -> Stage {
+    pub(super) fn blocked_by(mut self, blocker: impl Into<String>) -> Stage {
         self.blocker = Some(blocker.into());
         self
     }
 
     /// What the task and its batch tell of themselves, whatever the state.
-    fn with_work(mut self, task: Option<&TaskFacts>, batch: Option<&BatchFacts>) -> Stage {
+    pub(super) fn with_work(
+        mut self,
+        task: Option<&TaskFacts>,
+        batch: Option<&BatchFacts>,
+    ) -> Stage {
         if let Some(task) = task {
             self.retry_count = Some(task.retries);
             self.max_retry_count = Some(task.max_retries);
@@ -111,7 +121,7 @@ impl Stage {
 const NO_TASK: &str = "there is no task";
 
 /// A stage that stands where its task stands.
-fn of_task(
+pub(super) fn of_task(
     stage: &'static str,
     name: &'static str,
     task: Option<&TaskFacts>,
@@ -154,7 +164,7 @@ pub fn stages(facts: &OrderFacts) -> Vec<Stage> {
         audit_plan(facts),
         review(facts),
     ];
-    all.extend(after_review(facts));
+    all.extend(after_review::after_review(facts));
     match facts.order.status {
         90 => all.iter_mut().for_each(give_up),
         30 | 40 | 50 | 55 => all.iter_mut().for_each(pass_over),
@@ -182,7 +192,7 @@ fn pass_over(stage: &mut Stage) {
     }
 }
 
-fn not_yet(stage: &'static str, name: &'static str, after: &str) -> Stage {
+pub(super) fn not_yet(stage: &'static str, name: &'static str, after: &str) -> Stage {
     Stage::new(stage, name, StageState::NotYet, format!("comes after {after}"))
 }
 
@@ -357,66 +367,6 @@ pub(super) fn review(facts: &OrderFacts) -> Stage {
             .blocked_by(format!("the reviewers of plan {plan}"));
     }
     done(format!("plan {plan} is {}; the order does not say so yet", approval.status))
-}
-
-/// What comes after the review: told by the order's own columns; a stage that keeps no record here
-/// is never called done.
-fn after_review(facts: &OrderFacts) -> Vec<Stage> {
-    let order = &facts.order;
-    let is_effective = matches!(order.status, 40 | 50 | 55);
-    let decided = facts.approval.as_ref().is_some_and(|approval| approval.status != "IN_REVIEW");
-    let effective = format!("the order is {}", order.status_name);
-    let settled = is_effective || (order.status == 30 && facts.is_pointed_to());
-    let callback = if settled {
-        Stage::new("review_callback", "S07 review callback", StageState::Done, effective.clone())
-    } else if decided && order.status == 20 {
-        let why = "the decision has not reached the order yet".into();
-        Stage::new("review_callback", "S07 review callback", StageState::Waiting, why)
-            .blocked_by("the review callback")
-    } else {
-        not_yet("review_callback", "S07 review callback", "review")
-    };
-    let main = if is_effective {
-        Stage::new("main_business", "S08 main business", StageState::Done, effective)
-    } else {
-        not_yet("main_business", "S08 main business", "the review callback")
-    };
-    let mut all = vec![callback, main];
-    for (key, name) in [
-        ("status_refresh", "S12 status refresh"),
-        ("bill_snapshot", "S13 bill snapshots"),
-        ("side_effects", "S09 side effects"),
-    ] {
-        all.push(if is_effective {
-            let why = "nothing about it is on record".into();
-            Stage::new(key, name, StageState::Unknown, why)
-        } else {
-            not_yet(key, name, "main business")
-        });
-    }
-    all.push(payment(facts));
-    all
-}
-
-fn payment(facts: &OrderFacts) -> Stage {
-    let (key, name) = ("payment", "payment");
-    let push = facts.order.push_status.as_deref();
-    let (state, why) = match (facts.order.status, push) {
-        (50, _) => (StageState::Done, "every payable line is paid".to_owned()),
-        (55, _) => (StageState::Done, "there is nothing to pay".to_owned()),
-        (40, Some("PUSHING")) => (StageState::Running, "payments are being pushed".to_owned()),
-        (40, Some("PUSHED")) => {
-            let why = "everything is pushed; the results are not in yet".to_owned();
-            return Stage::new(key, name, StageState::Waiting, why)
-                .blocked_by("the payer's results");
-        }
-        (40, Some(push @ ("PUSH_PARTIAL" | "PUSH_FAILED"))) => {
-            (StageState::Trouble, format!("the push ended {push}"))
-        }
-        (40, _) => (StageState::NotYet, "nothing was pushed".to_owned()),
-        _ => return not_yet(key, name, "main business"),
-    };
-    Stage::new(key, name, state, why)
 }
 
 #[cfg(test)]

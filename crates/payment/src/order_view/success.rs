@@ -91,7 +91,12 @@ fn accepted(facts: &OrderFacts) -> Success {
 /// The furthest task that was accepted.
 fn furthest(facts: &OrderFacts) -> Option<(&'static str, &TaskFacts)> {
     let tasks = &facts.tasks;
-    let in_order = [("S05", &tasks.audit_plan), ("S04", &tasks.activation), ("S03", &tasks.build)];
+    let in_order = [
+        ("S07", &facts.aftermath.callback),
+        ("S05", &tasks.audit_plan),
+        ("S04", &tasks.activation),
+        ("S03", &tasks.build),
+    ];
     in_order.into_iter().find_map(|(stage, task)| task.as_ref().map(|task| (stage, task)))
 }
 
@@ -136,6 +141,12 @@ fn effective(facts: &OrderFacts) -> Success {
 }
 
 fn refreshed(facts: &OrderFacts) -> Success {
+    let progress = facts.aftermath.progress.as_ref();
+    if let Some(progress) = progress.filter(|progress| progress.refresh_ready) {
+        let when = progress.done_time.map_or_else(String::new, |time| format!(" at {}", at(time)));
+        let shards = facts.aftermath.shards.total();
+        return says(Answer::Yes, format!("{shards} shards ended{when}"));
+    }
     match facts.order.status {
         30 | 90 => says(Answer::No, "there is nothing to refresh"),
         40 | 50 | 55 => says(Answer::NotYet, "no finished refresh is on record"),
@@ -147,6 +158,10 @@ fn answered(facts: &OrderFacts) -> Success {
     let push = facts.order.push_status.as_deref().unwrap_or("NOT_PUSHED");
     match facts.order.status {
         50 => says(Answer::Yes, "the order is PAID"),
+        55 if facts.aftermath.is_told() => {
+            let told = facts.aftermath.deliveries.shown();
+            says(Answer::Yes, format!("there is nothing to pay; partners: {told}"))
+        }
         55 => says(Answer::NotYet, "there is nothing to pay; no answer of a partner is on record"),
         40 => says(Answer::NotYet, format!("the push is {push}; no answer is on record")),
         30 | 90 => says(Answer::No, "nothing was sent"),

@@ -2,11 +2,14 @@
 
 use serde::Serialize;
 
+use super::aftermath::{ProgressRow, ShownViolation};
 use super::facts::{OrderFacts, TaskFacts};
 use super::shown::{at, count};
 use super::stages::{self, Stage, StageState};
 use super::standing::{Standing, standing};
-use crate::kinds::{AUDIT_PLAN_CREATE, LOCK_ACTIVATE, LOCK_RELEASE, SUBMIT_BUILD};
+use crate::kinds::{
+    AUDIT_PLAN_CREATE, LOCK_ACTIVATE, LOCK_RELEASE, REVIEW_CALLBACK, REVIEW_PROGRESS, SUBMIT_BUILD,
+};
 
 /// Conflicting bills named in the sentence.
 const MAX_NAMED: usize = 3;
@@ -161,11 +164,24 @@ fn waits_for_payment(facts: &OrderFacts) -> (String, Vec<Step>) {
     let order = &facts.order;
     let kind = order.payment_type.as_deref().unwrap_or("undecided");
     let push = order.push_status.as_deref().unwrap_or("NOT_PUSHED");
-    let sentence = match kind {
-        "OFFLINE" => "is approved and waits for its offline payment to be recorded".to_owned(),
-        _ => format!("is approved and waits for payment ({kind}, {push})"),
+    let refresh = match &facts.aftermath.progress {
+        Some(progress) if !progress.refresh_ready => "; its status refresh has not ended",
+        _ => "",
     };
-    (sentence, vec![])
+    match kind {
+        "OFFLINE" => {
+            let id = order.id;
+            let record = format!("counterfoil order record-payment {id} --evidence TEXT --user ID");
+            let sentence =
+                format!("is approved and waits for its offline payment to be recorded{refresh}");
+            (sentence, vec![step("record the payment", record)])
+        }
+        _ => {
+            let sentence = format!("is approved and waits for payment ({kind}, {push}){refresh}");
+            let list = format!("counterfoil push-batch list --order {}", order.id);
+            (sentence, vec![step("see its push batches", list)])
+        }
+    }
 }
 
 fn failed_submission(facts: &OrderFacts) -> (String, Vec<Step>) {
@@ -279,7 +295,57 @@ fn rejected(facts: &OrderFacts) -> (String, Vec<Step>) {
     )
 }
 
+/// An approval that is being applied, or that must not be applied as the lines stand.
+fn being_applied(facts: &OrderFacts, progress: &ProgressRow) -> (String, Vec<Step>) {
+    let after = &facts.aftermath;
+    let task = after.callback.as_ref().map_or_else(|| "TASK".to_owned(), |t| t.code.to_string());
+    let rerun = |what: &str| {
+        let handler = REVIEW_PROGRESS.handler;
+        let command =
+            format!("counterfoil job run {handler} --param '{{\"taskCode\":\"{task}\"}}'");
+        step(what, command)
+    };
+    if progress.is_parked() {
+        let shown = |violation: &ShownViolation| {
+            let ShownViolation { station_id, bill_yearmonth, message, code, .. } = violation;
+            format!("{station_id} {bill_yearmonth}: {message} ({code})")
+        };
+        let named: Vec<String> = after.violations.iter().take(MAX_NAMED).map(shown).collect();
+        let more = if after.violation_count > MAX_NAMED as i64 { "; …" } else { "" };
+        let sentence = format!(
+            "was approved but must not be paid as it stands, and needs a person: {} by the \
+             pre-payment recheck: {}{more}",
+            count(after.violation_count, "reason"),
+            named.join("; ")
+        );
+        let revise = revise(facts, "revise the order instead");
+        return (sentence, vec![rerun("recheck, once that is mended"), revise]);
+    }
+    let sentence = match progress.phase_status.as_str() {
+        "FAILED" => format!(
+            "was approved, and applying that failed at {}: {}",
+            progress.phase,
+            progress.last_error_message.as_deref().unwrap_or("no reason is on record")
+        ),
+        _ => format!(
+            "was approved, and that is being applied: {} of {} lines carry it ({})",
+            progress.updated_count, progress.total_count, progress.phase
+        ),
+    };
+    (sentence, vec![rerun("run a round now")])
+}
+
 fn under_review(facts: &OrderFacts) -> (String, Vec<Step>) {
+    let running = facts.aftermath.progress.as_ref().filter(|p| p.main_task_status == "RUNNING");
+    if let Some(progress) = running {
+        return being_applied(facts, progress);
+    }
+    if let Some(task) = &facts.aftermath.callback {
+        let standing = standing(Some(task), None, facts.now);
+        let sentence =
+            format!("was decided; {} {}", "S07 review callback", standing.why(Some(task)));
+        return (sentence, work_steps(&standing, Some(task), REVIEW_CALLBACK.handler));
+    }
     let look = step("see who has to decide", "counterfoil review list".into());
     match &facts.approval {
         None => (

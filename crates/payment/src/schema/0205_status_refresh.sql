@@ -29,9 +29,16 @@ CREATE UNIQUE INDEX IF NOT EXISTS uk_refresh_shard
   ON fi_resident_income_payment_status_refresh_shard
   (source_type, source_id, start_order_bill_id);
 CREATE INDEX IF NOT EXISTS ix_refresh_shard_due
-  ON fi_resident_income_payment_status_refresh_shard (task_status, update_time, id);
+  ON fi_resident_income_payment_status_refresh_shard
+  (source_type, task_status, update_time, id);
 CREATE INDEX IF NOT EXISTS ix_refresh_shard_order
   ON fi_resident_income_payment_status_refresh_shard (payment_order_id, id);
+CREATE TABLE IF NOT EXISTS status_refresh_turn (
+  id {id},
+  turn_name VARCHAR(32) NOT NULL,
+  {standard_columns}
+) {table_options};
+CREATE UNIQUE INDEX IF NOT EXISTS uk_status_refresh_turn ON status_refresh_turn (turn_name);
 CREATE TABLE IF NOT EXISTS fi_resident_income_payment_status_refresh_scope_guard (
   id {id},
   station_id VARCHAR(64) NOT NULL DEFAULT '',

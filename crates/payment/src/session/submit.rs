@@ -10,6 +10,7 @@ use counterfoil_task::{Kicker, Seed, Subject, accept_or_reuse};
 
 use crate::PaymentError;
 use crate::kinds::{SUBMIT_BUILD, business_key};
+use crate::review_progress::is_review_being_applied;
 use crate::version::{Mode, SubmitBuildPayload};
 
 /// A submission that was accepted; nothing is built yet.
@@ -252,7 +253,8 @@ async fn revised_order(tx: &mut Tx, order: OrderId, user: UserId) -> Result<Sour
 
 /// Whether an order may be revised now: at opening, at submit and again at publish.
 ///
-/// Open at 20 and 30, with the session of the published version COMPLETED. The caller holds the
+/// Open at 20 and 30, with the session of the published version COMPLETED and no decision being
+/// applied. The caller holds the
 /// order's row lock.
 pub(crate) async fn check_revisable(
     tx: &mut Tx,
@@ -262,6 +264,10 @@ pub(crate) async fn check_revisable(
     let status = row.int("status")?;
     if status != 20 && status != 30 {
         let why = "only an order under review (20) or rejected (30) can be revised";
+        return Err(order_state(order, status, why));
+    }
+    if is_review_being_applied(&*tx, order).await? {
+        let why = "its reviewers' decision is being applied; wait until that has ended";
         return Err(order_state(order, status, why));
     }
     let published = sql!(

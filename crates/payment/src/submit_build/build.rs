@@ -113,7 +113,8 @@ async fn last_line(tx: &mut Tx, context: &VersionContext, built: i64) -> Result<
 }
 
 /// One line an item. What was before comes from the business tables, and for a kept line from its
-/// source line, so that a chain of revisions still knows the state before the first.
+/// source line, so that a chain of revisions still knows the state before the first. The payee is
+/// the small bill's account where that bill is pushed, else the partner bill's.
 async fn insert_lines(
     tx: &mut Tx,
     context: &VersionContext,
@@ -143,7 +144,8 @@ async fn insert_lines(
          LEFT JOIN fi_resident_income_payment_order_bill s ON s.id = i.source_order_bill_id
          LEFT JOIN fi_monthly_income_difference d ON d.id = i.diff_id AND d.deleted = 0
          LEFT JOIN fi_customer_bill b ON b.id = i.small_bill_id AND b.deleted = 0
-         LEFT JOIN fi_customer_account ca ON ca.id = b.customer_account_id AND ca.deleted = 0
+         LEFT JOIN fi_customer_account ca
+           ON ca.id = b.customer_account_id AND ca.deleted = 0 AND b.pushed_flag = 1
          LEFT JOIN fi_customer_bill_partner p ON p.id = i.partner_bill_id AND p.deleted = 0
          LEFT JOIN fi_customer_account_partner pa
            ON pa.id = p.partner_account_id AND pa.deleted = 0

@@ -8,6 +8,7 @@ use super::{Batch, conflict};
 use crate::PaymentError;
 use crate::kinds::{LOCK_ACTIVATE, business_key};
 use crate::lock_release::Reason;
+use crate::review_progress::supersede_parked;
 use crate::session::check_revisable;
 use crate::version::{LockActivatePayload, Mode, VersionContext};
 
@@ -35,6 +36,8 @@ pub(super) async fn publish(
         let message = format!("version {} or its session has moved on", context.version);
         return Err(WorkError::failed("submission-moved", message));
     }
+    // A parked approval of the version before is over: nobody may rerun it.
+    supersede_parked(&mut tx, context.order).await?;
     insert_project_payments(&mut tx, context).await?;
     log(&mut tx, context, order.int("status")?).await?;
     if !batch.lease.finish(&mut tx).await? {

@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 
 use counterfoil_db::{Db, Error as DbError, Read, Tx, sql, transact};
 use counterfoil_protocol::{PlanId, UserId};
+use counterfoil_task::Kicker;
 
+use crate::decision_notice;
 use crate::journal::{self, Action, Entry};
 use crate::plan_opening::give_turn;
 use crate::states::{NodeStatus, PlanStatus};
@@ -62,7 +64,8 @@ pub struct Decided {
     pub next_node_code: Option<String>,
 }
 
-/// Approves the plan's current node: [`decide`] in a word.
+/// Approves the plan's current node: [`decide`] in a word, for a process that ends with it:
+/// the scan tells the receiver.
 pub async fn approve(
     db: &Db,
     plan: PlanId,
@@ -70,10 +73,16 @@ pub async fn approve(
     remark: &str,
 ) -> Result<Decided, ReviewError> {
     let verdict = Verdict::Approve;
-    decide(db, &Decision { plan, user, verdict, remark: remark.to_owned(), node: None }).await
+    decide(
+        db,
+        &Kicker::none(),
+        &Decision { plan, user, verdict, remark: remark.to_owned(), node: None },
+    )
+    .await
 }
 
-/// Rejects the plan: [`decide`] in a word.
+/// Rejects the plan: [`decide`] in a word, for a process that ends with it:
+/// the scan tells the receiver.
 pub async fn reject(
     db: &Db,
     plan: PlanId,
@@ -81,18 +90,24 @@ pub async fn reject(
     remark: &str,
 ) -> Result<Decided, ReviewError> {
     let verdict = Verdict::Reject;
-    decide(db, &Decision { plan, user, verdict, remark: remark.to_owned(), node: None }).await
+    decide(
+        db,
+        &Kicker::none(),
+        &Decision { plan, user, verdict, remark: remark.to_owned(), node: None },
+    )
+    .await
 }
 
-/// Writes a decision on the plan's current node, and what follows from it, in one transaction.
+/// Writes a decision on the plan's current node, and what follows from it, in one transaction. A
+/// final decision leaves the task that tells whoever asked.
 ///
 /// # Errors
 /// A refusal ([`ReviewError::is_refusal`]) has written nothing.
-pub async fn decide(db: &Db, decision: &Decision) -> Result<Decided, ReviewError> {
+pub async fn decide(db: &Db, kicker: &Kicker, decision: &Decision) -> Result<Decided, ReviewError> {
     if let Some(why) = defect_of_text(&decision.remark, MAX_REMARK) {
         return Err(ReviewError::invalid("remark", why));
     }
-    match transact!(decide_once(db, decision)) {
+    match transact!(decide_once(db, kicker, decision)) {
         // The database's own guard, should the plan's lock ever not have kept the second away.
         Err(ReviewError::Db(DbError::Duplicate(_))) => {
             Err(ReviewError::AlreadyDecided { user: decision.user, plan: decision.plan })
@@ -101,7 +116,11 @@ pub async fn decide(db: &Db, decision: &Decision) -> Result<Decided, ReviewError
     }
 }
 
-async fn decide_once(db: &Db, decision: &Decision) -> Result<Decided, ReviewError> {
+async fn decide_once(
+    db: &Db,
+    kicker: &Kicker,
+    decision: &Decision,
+) -> Result<Decided, ReviewError> {
     let mut tx = db.begin().await?;
     let facts = lock_facts(&mut tx, decision.plan).await?;
     let step = match judge(&facts, decision) {
@@ -123,7 +142,11 @@ async fn decide_once(db: &Db, decision: &Decision) -> Result<Decided, ReviewErro
                 return Err(ReviewError::Contended);
             }
         }
-        (None, end) => finish_plan(&mut tx, decision, end).await?,
+        (None, end) => {
+            finish_plan(&mut tx, decision, end).await?;
+            let passed = end == PlanStatus::Passed;
+            decision_notice::accept(&mut tx, kicker, decision.plan, passed).await?;
+        }
     }
     record(&mut tx, decision, &step).await?;
     tx.commit("review.decision").await?;

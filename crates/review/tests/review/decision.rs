@@ -7,6 +7,7 @@ use counterfoil_protocol::{PlanId, UserId};
 use counterfoil_review::decision::{Decision, Verdict, approve, decide, reject};
 use counterfoil_review::plan_opening::{How, open};
 use counterfoil_review::states::PlanStatus;
+use counterfoil_task::Kicker;
 
 use crate::database::TestDb;
 use crate::{
@@ -154,9 +155,12 @@ async fn a_decision_about_a_node_that_lost_the_turn_is_refused(test: TestDb) {
         node: Some(seen),
     };
     // He looked at node A, which his colleague has decided by now: his click must not decide B.
-    assert_eq!(decide(&db, &late).await.unwrap_err().code(), "review-node-not-current");
+    assert_eq!(
+        decide(&db, &Kicker::none(), &late).await.unwrap_err().code(),
+        "review-node-not-current"
+    );
     late.node = None;
-    assert_eq!(decide(&db, &late).await.unwrap().status, PlanStatus::Passed);
+    assert_eq!(decide(&db, &Kicker::none(), &late).await.unwrap().status, PlanStatus::Passed);
 }
 
 async fn two_reviewers_of_one_node_decide_it_once(test: TestDb) {

@@ -92,6 +92,26 @@ impl Fields {
         }
     }
 
+    /// True or false; false when it is neither, and the fault is noted.
+    pub(super) fn flag(&mut self, name: &str) -> bool {
+        match self.left.remove(name) {
+            Some(Value::Bool(flag)) => return flag,
+            None | Some(Value::Null) => self.fault(name, "is missing"),
+            Some(_) => self.fault(name, "must be true or false"),
+        }
+        false
+    }
+
+    /// An RFC 3339 instant that may be absent.
+    pub(super) fn maybe_instant(&mut self, name: &str) -> Option<counterfoil_db::Instant> {
+        let text = self.maybe_text(name)?;
+        let read = chrono::DateTime::parse_from_rfc3339(&text);
+        if read.is_err() {
+            self.fault(name, "must be an RFC 3339 instant like 2026-09-08T02:00:00Z");
+        }
+        read.ok().map(|instant| instant.with_timezone(&chrono::Utc))
+    }
+
     /// One of a few words; the first one's value stands in when it is none, and the fault is noted.
     pub(super) fn choice<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> T {
         let given = self.left.remove(name);

@@ -1,7 +1,11 @@
 //! The HTTP side: one room per path prefix, and what they share about bodies and errors.
 
+pub mod nonce;
+pub mod partner;
+pub mod payment;
 pub mod problem;
 pub mod review;
+pub mod signed;
 
 mod fields;
 

@@ -15,6 +15,7 @@ use counterfoil_review::inbox::{self, DEFAULT_PAGE, Item, MAX_PAGE};
 use counterfoil_review::plan_opening::{How, PlanOpening, open};
 use counterfoil_review::withdrawal::{Withdrawal, withdraw};
 use counterfoil_review::{ReviewError, states::PlanStatus};
+use counterfoil_task::Kicker;
 use serde::Serialize;
 
 use super::fields::Fields;
@@ -25,8 +26,16 @@ pub const MAX_BODY_BYTES: usize = 64 * 1024;
 
 type Body = Result<Bytes, BytesRejection>;
 
+#[derive(Clone)]
+struct Centre {
+    db: Db,
+    kicker: Kicker,
+}
+
 /// The review centre's routes. Who calls is not looked at here: authentication stands before.
-pub fn review_router(db: Db) -> Router {
+///
+/// A final decision raises a kick of `kicker`: the task that tells whoever asked is ready.
+pub fn review_router(db: Db, kicker: Kicker) -> Router {
     Router::new()
         .route("/reviewBusinessPlan/initInfo", post(init_info).fallback(other_method))
         .route("/reviewBusinessPlan/withdraw", post(withdraw_plans).fallback(other_method))
@@ -34,7 +43,7 @@ pub fn review_router(db: Db) -> Router {
         .route("/reviewBusinessPlan/{planId}/decisions", post(add_decision).fallback(other_method))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(middleware::from_fn(programs_only))
-        .with_state(db)
+        .with_state(Centre { db, kicker })
 }
 
 async fn other_method() -> Problem {
@@ -49,7 +58,10 @@ struct OpenedAnswer {
     outcome: &'static str,
 }
 
-async fn init_info(State(db): State<Db>, body: Body) -> Result<Response, Problem> {
+async fn init_info(
+    State(Centre { db, .. }): State<Centre>,
+    body: Body,
+) -> Result<Response, Problem> {
     let mut fields = object(body)?;
     let opening = PlanOpening {
         from_id: OrderId(fields.id("fromId")),
@@ -82,7 +94,7 @@ struct WithdrawnAnswer {
 }
 
 async fn withdraw_plans(
-    State(db): State<Db>,
+    State(Centre { db, .. }): State<Centre>,
     body: Body,
 ) -> Result<Json<WithdrawnAnswer>, Problem> {
     let mut fields = object(body)?;
@@ -108,7 +120,7 @@ struct DecidedAnswer {
 }
 
 async fn add_decision(
-    State(db): State<Db>,
+    State(Centre { db, kicker }): State<Centre>,
     Path(plan): Path<String>,
     body: Body,
 ) -> Result<Json<DecidedAnswer>, Problem> {
@@ -124,7 +136,7 @@ async fn add_decision(
     let node = fields.maybe_id("nodeId");
     fields.finish()?;
     let decision = Decision { plan: PlanId(plan), user, verdict, remark, node };
-    let decided = decide(&db, &decision).await.map_err(problem)?;
+    let decided = decide(&db, &kicker, &decision).await.map_err(problem)?;
     Ok(Json(DecidedAnswer {
         plan_id: decided.plan.0,
         status: decided.status.as_str(),
@@ -179,7 +191,7 @@ impl From<Item> for InboxItem {
 }
 
 async fn read_inbox(
-    State(db): State<Db>,
+    State(Centre { db, .. }): State<Centre>,
     query: Result<Query<Vec<(String, String)>>, QueryRejection>,
 ) -> Result<Json<InboxAnswer>, Problem> {
     let Query(pairs) = query.map_err(|_| Problem::of_request(RequestFault::Query))?;
@@ -253,9 +265,9 @@ fn problem(error: ReviewError) -> Problem {
         | ReviewError::AlreadyDecided { .. }
         | ReviewError::NeededLater { .. } => StatusCode::CONFLICT,
         ReviewError::Contended => StatusCode::SERVICE_UNAVAILABLE,
-        ReviewError::Db(cause) => {
+        ReviewError::Db(_) | ReviewError::Task(_) => {
             // The cause may name tables and values: it is for the log, not for the caller.
-            tracing::error!(error = ?cause, "the review centre's database failed");
+            tracing::error!(error = ?error, "the review centre's database failed");
             let status = StatusCode::INTERNAL_SERVER_ERROR;
             return Problem::new(status, error.code(), "the database failed; try again later");
         }

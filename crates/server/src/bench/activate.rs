@@ -92,7 +92,7 @@ async fn measure(config: &Config, scratch: &Scratch, rows: u64, shape: Shape) ->
 
 async fn activate(config: &Config, db: &Db, version: VersionId) -> Result<Duration> {
     // S04 never calls the review centre: any address will do.
-    let engine = wiring::engine(db, &config.review, "http://127.0.0.1:9")?;
+    let engine = wiring::engine(db, config, "http://127.0.0.1:9")?;
     let code = TaskCode::of(LOCK_ACTIVATE.prefix, &business_key::lock_activate(version));
     let began = Instant::now();
     let summary = engine.run_task(LOCK_ACTIVATE.handler, &code).await?;

@@ -4,6 +4,7 @@ mod bench;
 mod bill;
 mod cancel;
 mod check;
+mod delivery;
 mod demo;
 mod doctor;
 mod import;
@@ -12,6 +13,9 @@ mod migrate;
 mod order;
 mod order_text;
 mod output;
+mod partner;
+mod push_batch;
+mod record_payment;
 mod review;
 mod serve;
 mod session;
@@ -27,7 +31,7 @@ use counterfoil_db::{Clock, Db, Instant};
 use counterfoil_task::Engine;
 
 use crate::config::{self, Config};
-use crate::serve::OwnReviewCentre;
+use crate::serve::OwnPeers;
 use crate::wiring;
 pub use output::{Failure, Output};
 
@@ -94,6 +98,15 @@ enum Command {
     Order(order::Command),
     /// One bill: every version, lock and record of it; can it be paid again, and why not
     Bill(bill::Args),
+    /// Notices to partners: list, show, redeliver one
+    #[command(subcommand)]
+    Delivery(delivery::Command),
+    /// Partners' keys: list, add, retire
+    #[command(subcommand)]
+    Partner(partner::Command),
+    /// Push batches: list, show, push one, import results, put payees right
+    #[command(subcommand)]
+    PushBatch(push_batch::Command),
     /// Runs roles in this process until it is asked to stop
     Serve(serve::Args),
     /// Measures this build beside the database's own floor
@@ -145,16 +158,18 @@ impl Session {
         })
     }
 
-    /// The engine for one command: where no review centre is configured it gets one of its own.
+    /// The engine for one command: where no review centre or no payment is configured it gets
+    /// peers of its own.
     pub async fn engine(&self, db: &Db) -> Result<CommandEngine> {
-        let (url, own) = match self.config.review.url.as_str() {
-            "" => {
-                let own = OwnReviewCentre::start(db).await?;
-                (own.url.clone(), Some(own))
-            }
-            url => (url.to_owned(), None),
+        let mut config = self.config.clone();
+        config.signing.complete(&mut config.apps);
+        let needed = config.review.url.is_empty() || config.payment.url.is_empty();
+        let own = match needed {
+            true => Some(OwnPeers::start(db, &config).await?),
+            false => None,
         };
-        let engine = wiring::engine(db, &self.config.review, &url)?;
+        let url = own.as_ref().map(|own| own.url.as_str()).unwrap_or_default();
+        let engine = wiring::engine(db, &config, url)?;
         Ok(CommandEngine { engine, _own: own })
     }
 
@@ -170,7 +185,7 @@ impl Session {
 #[derive(Debug)]
 pub struct CommandEngine {
     engine: Engine,
-    _own: Option<OwnReviewCentre>,
+    _own: Option<OwnPeers>,
 }
 
 impl std::ops::Deref for CommandEngine {
@@ -236,6 +251,9 @@ async fn run(cli: Cli) -> Result<Output> {
         Command::Session(command) => session::run(&session, command).await,
         Command::Order(command) => order::run(&session, command).await,
         Command::Bill(args) => bill::run(&session, &args).await,
+        Command::Delivery(command) => delivery::run(&session, command).await,
+        Command::Partner(command) => partner::run(&session, command).await,
+        Command::PushBatch(command) => push_batch::run(&session, command).await,
         Command::Serve(args) => serve::run(session, args).await,
         Command::Bench(command) => bench::run(&session, command).await,
         Command::Completions { .. } => unreachable!("answered before the configuration is read"),

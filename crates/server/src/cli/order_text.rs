@@ -134,6 +134,7 @@ pub(super) fn order(view: &OrderView) -> String {
             &stages,
         ),
         titled("SIX KINDS OF SUCCESS", &["", "", "EVIDENCE"], &kinds),
+        violations(view),
         conflicts(view),
         versions(view),
     ])
@@ -154,6 +155,24 @@ fn stage(stage: &Stage) -> Vec<String> {
         maybe(stage.next_try, at),
         tries,
     ]
+}
+
+fn violations(view: &OrderView) -> String {
+    let rows: Vec<Vec<String>> = view
+        .recheck_violations
+        .iter()
+        .map(|violation| {
+            vec![
+                violation.order_bill_id.to_string(),
+                violation.station_id.clone(),
+                violation.bill_yearmonth.clone(),
+                violation.code.into(),
+                violation.message.into(),
+            ]
+        })
+        .collect();
+    let title = format!("NOT TO BE PAID: {} reasons", view.recheck_violation_count);
+    titled(&title, &["LINE", "STATION", "MONTH", "CODE", "WHY"], &rows)
 }
 
 fn conflicts(view: &OrderView) -> String {

@@ -20,7 +20,7 @@ use counterfoil_task::{Engine, Kicker, Summary};
 
 use super::{PREPARER, Progress, Proof};
 use crate::config::Config;
-use crate::serve::OwnReviewCentre;
+use crate::serve::OwnPeers;
 use crate::{files, sample, wiring};
 
 /// Of every so many payable bills one is left out of V1 and added by V2 (D), one is removed by V2
@@ -152,9 +152,11 @@ pub async fn activate_in_process(database: &Path, now: Instant, killed: bool) ->
     Ok(output.status.success())
 }
 
-async fn engine(db: &Db, config: &Config) -> Result<(Engine, OwnReviewCentre)> {
-    let own = OwnReviewCentre::start(db).await?;
-    let engine = wiring::engine(db, &config.review, &own.url)?;
+async fn engine(db: &Db, config: &Config) -> Result<(Engine, OwnPeers)> {
+    let mut config = config.clone();
+    config.signing.complete(&mut config.apps);
+    let own = OwnPeers::start(db, &config).await?;
+    let engine = wiring::engine(db, &config, &own.url)?;
     Ok((engine, own))
 }
 

@@ -24,7 +24,7 @@ pub async fn serve(router: Router) -> String {
 
 /// The real review centre.
 pub async fn working(db: &Db) -> String {
-    serve(review_router(db.clone())).await
+    serve(review_router(db.clone(), counterfoil_task::Kicker::none())).await
 }
 
 /// The real review centre, which counts the requests it gets.
@@ -35,7 +35,7 @@ pub async fn counting(db: &Db) -> (String, Arc<AtomicU32>) {
         count.fetch_add(1, Ordering::SeqCst);
         next.run(request)
     });
-    (serve(review_router(db.clone()).layer(counter)).await, asked)
+    (serve(review_router(db.clone(), counterfoil_task::Kicker::none()).layer(counter)).await, asked)
 }
 
 /// The real review centre, which does its work and never says so, only to the test.
@@ -51,7 +51,8 @@ pub async fn mute(db: &Db) -> (String, Arc<Notify>) {
         });
         std::future::pending::<StatusCode>()
     });
-    let address = serve(review_router(db.clone()).layer(silence)).await;
+    let address =
+        serve(review_router(db.clone(), counterfoil_task::Kicker::none()).layer(silence)).await;
     (address, done)
 }
 
@@ -71,7 +72,7 @@ pub async fn meanwhile(db: &Db, statements: &'static [&'static str]) -> String {
             response
         }
     });
-    serve(review_router(db.clone()).layer(interloper)).await
+    serve(review_router(db.clone(), counterfoil_task::Kicker::none()).layer(interloper)).await
 }
 
 /// Nobody listens there.

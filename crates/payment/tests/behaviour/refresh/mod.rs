@@ -1,0 +1,5 @@
+//! S12, S13 and what waits for them.
+
+mod hand;
+mod plan;
+mod turns;
