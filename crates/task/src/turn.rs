@@ -137,11 +137,6 @@ impl Turn<'_> {
         self.db
     }
 
-    /// Who this process is, as its leases name it.
-    pub fn worker(&self) -> &str {
-        self.worker
-    }
-
     /// Where kicks go, for a turn that needs no lease.
     pub fn kicker(&self) -> &Kicker {
         self.kicker

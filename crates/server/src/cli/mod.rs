@@ -15,6 +15,8 @@ mod order;
 mod order_text;
 mod output;
 mod partner;
+mod push_batch;
+mod record_payment;
 mod review;
 mod serve;
 mod session;
@@ -105,6 +107,9 @@ enum Command {
     /// Partners' keys: list, add, retire
     #[command(subcommand)]
     Partner(partner::Command),
+    /// Push batches: list, show, push one, import results, put payees right
+    #[command(subcommand)]
+    PushBatch(push_batch::Command),
     /// Runs roles in this process until it is asked to stop
     Serve(serve::Args),
     /// Measures this build beside the database's own floor
@@ -252,6 +257,7 @@ async fn run(cli: Cli) -> Result<Output> {
         Command::Canon(args) => canon::run(&args),
         Command::Delivery(command) => delivery::run(&session, command).await,
         Command::Partner(command) => partner::run(&session, command).await,
+        Command::PushBatch(command) => push_batch::run(&session, command).await,
         Command::Serve(args) => serve::run(session, args).await,
         Command::Bench(command) => bench::run(&session, command).await,
         Command::Completions { .. } => unreachable!("answered before the configuration is read"),
