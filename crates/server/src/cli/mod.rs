@@ -8,6 +8,7 @@ mod check;
 mod delivery;
 mod demo;
 mod doctor;
+mod export;
 mod import;
 mod job;
 mod migrate;
@@ -15,6 +16,7 @@ mod order;
 mod order_text;
 mod output;
 mod partner;
+mod proof;
 mod push_batch;
 mod record_payment;
 mod review;
@@ -80,6 +82,9 @@ enum Command {
     /// Imports bills, accounts, partners or project companies from CSV or XLSX
     #[command(subcommand)]
     Import(import::Command),
+    /// Writes an order's lines, payments or proof pack, or tasks, into a file
+    #[command(subcommand)]
+    Export(export::Command),
     /// Reviews: what waits, approve, reject
     #[command(subcommand)]
     Review(review::Command),
@@ -247,6 +252,7 @@ async fn run(cli: Cli) -> Result<Output> {
         Command::Demo(args) => demo::run(&session, args).await,
         Command::Doctor => doctor::run(&session).await,
         Command::Import(command) => import::run(&session, command).await,
+        Command::Export(command) => export::run(&session, command).await,
         Command::Review(command) => review::run(&session, command).await,
         Command::Check(args) => check::run(&session, &args).await,
         Command::Job(command) => job::run(&session, command).await,
