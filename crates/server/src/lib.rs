@@ -6,6 +6,7 @@ pub mod cli;
 pub mod config;
 pub mod demo;
 pub mod files;
+pub mod proof_file;
 pub mod sample;
 pub mod scheduler;
 pub mod serve;

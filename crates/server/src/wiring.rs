@@ -82,7 +82,7 @@ pub fn engine(db: &Db, config: &Config, own_url: &str) -> Result<Engine> {
     let ring = Arc::new(config.keyring()?);
     let terms = config.signing.terms();
     let payment = SignedClient::new(&named(&config.payment.url), payment_app, ring, terms)?;
-    let receiver = Arc::new(HttpDecisionReceiver::new(payment, db.clone()));
+    let receiver = Arc::new(HttpDecisionReceiver::new(payment));
     let recheck = RecheckSettings { no_small_bill: config.recheck.no_small_bill };
     let base_data = Arc::new(treasury::creation(config)?);
     let side_effect = SideEffect::new(partner_inbox(&config.partner)?).with_base_data(base_data);

@@ -8,9 +8,9 @@ use counterfoil_payment::order_view::{find, line_status, line_type, one};
 use counterfoil_protocol::{Fen, OrderId};
 use serde_json::json;
 
-use super::proof::write_proof;
 use super::{Output, Session};
 use crate::files::written::{Cell, Format, TableFile};
+use crate::proof_file::{self, Written};
 
 /// What to export. The file appears whole or not at all.
 #[derive(Debug, clap::Subcommand)]
@@ -66,7 +66,8 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
         Command::Proof(args) => {
             let order = find(&db, &args.order).await?;
             let path = place(&args, "proof", order);
-            write_proof(session, &db, order, &path, args.format).await
+            let written = proof_file::write(&session.config, &db, order, &path, args.format);
+            Ok(proved(&path, &written.await?))
         }
         Command::Tasks { task_type, format, out } => {
             let path = out.unwrap_or_else(|| PathBuf::from(format!("tasks.{}", ending(format))));
@@ -92,6 +93,17 @@ fn place(args: &Args, kind: &str, order: OrderId) -> PathBuf {
 fn said(path: &Path, rows: u64) -> Output {
     let shown = path.display().to_string();
     Output::new(json!({ "file": shown, "rows": rows }), format!("{rows} rows in {shown}"))
+}
+
+fn proved(path: &Path, written: &Written) -> Output {
+    let shown = path.display().to_string();
+    let verdict = if written.all_agree {
+        "every stage agrees and no rule is broken"
+    } else {
+        "not every stage agrees, or a rule is broken: see the figures"
+    };
+    let json = json!({ "file": shown, "allAgree": written.all_agree, "figures": written.figures });
+    Output::new(json, format!("{shown}: {verdict}"))
 }
 
 /// Rows read at a time.

@@ -16,7 +16,6 @@ mod order;
 mod order_text;
 mod output;
 mod partner;
-mod proof;
 mod push_batch;
 mod record_payment;
 mod review;

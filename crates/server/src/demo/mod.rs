@@ -22,7 +22,8 @@ use counterfoil_payment::session::Submission;
 use counterfoil_protocol::{OrderId, UserId};
 
 use crate::config::Config;
-use crate::{sample, wiring};
+use crate::files::written::Format;
+use crate::{proof_file, sample, wiring};
 
 pub use progress::Progress;
 pub use prove::Proof;
@@ -84,11 +85,27 @@ pub async fn run(config: &Config, folder: &Path, lines: u32, progress: &Progress
     proofs.extend(others);
     proofs.push(others::nothing_to_pay(&db, &engine, progress).await?);
     outside::side_effects(&engine, progress).await?;
+    progress.step("proof");
+    proofs.push(proof_pack(&config, &db, folder, v2.order).await?);
     proofs.push(prove::rules(&db).await?);
     let order_no = prove::order_number(&db, v1.order).await?;
     progress.done();
     let order = v1.order;
     Ok(Done { seed: sample::DEFAULT_SEED, database, order, order_no, proofs })
+}
+
+/// The pack in both forms, from the rows as they stand.
+async fn proof_pack(config: &Config, db: &Db, folder: &Path, order: OrderId) -> Result<Proof> {
+    let mut agrees = true;
+    let mut shown = Vec::new();
+    for (name, format) in [("proof.json", Format::Json), ("proof.xlsx", Format::Xlsx)] {
+        let written = proof_file::write(config, db, order, &folder.join(name), format).await?;
+        agrees &= written.all_agree;
+        shown = written.figures.stages;
+    }
+    let stages = shown.iter().map(|figure| format!("{} {}", figure.stage, figure.count));
+    let stages = stages.collect::<Vec<_>>().join(" = ");
+    Ok(Proof::new("proof pack written", agrees, format!("{stages}, in sums too; signed")))
 }
 
 /// Time enough for a killed process's task to be stale and its lease to have expired.

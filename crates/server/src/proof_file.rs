@@ -6,40 +6,55 @@ use anyhow::{Context, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use counterfoil_db::Db;
-use counterfoil_payment::order_proof::{self, ProofPack};
+use counterfoil_payment::order_proof::{self, Figures, ProofPack};
 use counterfoil_protocol::OrderId;
 use counterfoil_protocol::signing::SigningKey;
 use rust_xlsxwriter::{Workbook, Worksheet};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Output, Session};
+use crate::config::Config;
 use crate::files::written::Format;
 use crate::wiring;
 
 /// One rule with its verdict at the time of the pack.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct RuleVerdict {
-    rule: &'static str,
-    holds: bool,
-    what: &'static str,
+pub struct RuleVerdict {
+    /// The rule.
+    pub rule: &'static str,
+    /// Whether it holds.
+    pub holds: bool,
+    /// What it says.
+    pub what: &'static str,
 }
 
-/// Reads, writes and says what it says.
-pub(crate) async fn write_proof(
-    session: &Session,
+/// What a written pack says.
+#[derive(Debug, Clone)]
+pub struct Written {
+    /// Whether every stage agrees and no rule is broken.
+    pub all_agree: bool,
+    /// The figures.
+    pub figures: Figures,
+}
+
+/// Reads the pack of an order, writes it, and says what it says.
+///
+/// # Errors
+/// An unknown order, a format that holds no pack, a file that cannot be written.
+pub async fn write(
+    config: &Config,
     db: &Db,
     order: OrderId,
     path: &Path,
     format: Format,
-) -> Result<Output> {
+) -> Result<Written> {
     let pack = order_proof::read(db, order).await?;
     let rules = rules(db).await?;
     let agrees = pack.figures.all_agree && rules.iter().all(|rule| rule.holds);
     match format {
         Format::Json => {
-            let signed = signed(session, &pack, &rules)?;
+            let signed = signed(config, &pack, &rules)?;
             whole(path, |file| Ok(serde_json::to_writer_pretty(file, &signed)?))?;
         }
         Format::Xlsx => {
@@ -48,14 +63,7 @@ pub(crate) async fn write_proof(
         }
         Format::Csv => anyhow::bail!("a proof pack is json or xlsx: it is no single table"),
     }
-    let shown = path.display().to_string();
-    let verdict = if agrees {
-        "every stage agrees and no rule is broken"
-    } else {
-        "not every stage agrees: see the figures"
-    };
-    let json = json!({ "file": shown, "allAgree": agrees, "figures": pack.figures });
-    Ok(Output::new(json, format!("{shown}: {verdict}")))
+    Ok(Written { all_agree: agrees, figures: pack.figures })
 }
 
 async fn rules(db: &Db) -> Result<Vec<RuleVerdict>> {
@@ -68,8 +76,8 @@ async fn rules(db: &Db) -> Result<Vec<RuleVerdict>> {
 }
 
 /// The pack with a signature over its canonical form (RFC 8785), so that any program can prove it.
-pub(crate) fn signed(session: &Session, pack: &ProofPack, rules: &[RuleVerdict]) -> Result<Value> {
-    let mut config = session.config.clone();
+fn signed(config: &Config, pack: &ProofPack, rules: &[RuleVerdict]) -> Result<Value> {
+    let mut config = config.clone();
     let is_ours = !config.signing.private_key.is_empty();
     config.signing.complete(&mut config.apps);
     let key = SigningKey::read("ed25519", &config.signing.private_key)?;
