@@ -8,6 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use counterfoil_db::{Clock, FaultPlan, Faults, Instant, Settings};
+use counterfoil_payment::kinds::SIDE_EFFECT_REBUILD;
 use counterfoil_payment::review_progress::RecheckSettings;
 use counterfoil_payment::session::qualify::Tolerance;
 use counterfoil_protocol::Fen;
@@ -17,6 +18,7 @@ use figment::providers::{Env, Format, Serialized, Toml};
 use serde::{Deserialize, Serialize};
 
 use crate::signing_config::{AppConfig, SigningConfig};
+use crate::treasury_config::TreasuryConfig;
 
 /// Variables under our prefix that are no configuration.
 const OTHER_VARIABLES: [&str; 5] = ["TEST_POSTGRES", "TEST_MARIADB", "FAULT", "CONFIG", "LOG"];
@@ -50,6 +52,8 @@ pub struct Config {
     pub kick: KickConfig,
     /// The partners that are told what the review said.
     pub partner: PartnerConfig,
+    /// How orders are paid.
+    pub treasury: TreasuryConfig,
     /// Who this process is to other programs.
     pub signing: SigningConfig,
     /// The programs that are trusted, by app key.
@@ -235,6 +239,7 @@ impl Default for Config {
             qualification: QualificationConfig::default(),
             kick: KickConfig::default(),
             partner: PartnerConfig::default(),
+            treasury: TreasuryConfig::default(),
             signing: SigningConfig::default(),
             apps: BTreeMap::new(),
         }
@@ -251,7 +256,8 @@ impl Default for SchedulerConfig {
     fn default() -> SchedulerConfig {
         SchedulerConfig {
             default_cron: "*/10 * * * * *".into(),
-            jobs: BTreeMap::new(),
+            // It looks at every approval there ever was; what it repairs is rare.
+            jobs: BTreeMap::from([(SIDE_EFFECT_REBUILD.handler.into(), "0 */5 * * * *".into())]),
             rules_cron: "0 */10 * * * *".into(),
         }
     }
@@ -296,6 +302,10 @@ impl Config {
         anyhow::ensure!(
             (1..=MAX_TIMEOUT_MS).contains(&self.partner.timeout_ms),
             "partner.timeout-ms must be from 1 to {MAX_TIMEOUT_MS}"
+        );
+        anyhow::ensure!(
+            (1..=MAX_TIMEOUT_MS).contains(&self.treasury.timeout_ms),
+            "treasury.timeout-ms must be from 1 to {MAX_TIMEOUT_MS}"
         );
         self.signing.check()?;
         Ok(())

@@ -10,4 +10,6 @@ pub mod sample;
 pub mod scheduler;
 pub mod serve;
 pub mod signing_config;
+pub mod treasury;
+pub mod treasury_config;
 pub mod wiring;

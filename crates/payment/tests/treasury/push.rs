@@ -134,8 +134,6 @@ on_every_database! {
             assert!(!channel.sent()[0].body.contains("102"), "{change}");
             hand.rules_hold_but(&[]).await;
             wipe(&app).await;
-            app.execute("DELETE FROM fi_resident_income_payment_push;
-                \nDELETE FROM fi_resident_income_payment_push_item").await;
         }
     }
 

@@ -3,6 +3,7 @@
 mod bench;
 mod bill;
 mod cancel;
+mod canon;
 mod check;
 mod delivery;
 mod demo;
@@ -14,6 +15,8 @@ mod order;
 mod order_text;
 mod output;
 mod partner;
+mod push_batch;
+mod record_payment;
 mod review;
 mod serve;
 mod session;
@@ -96,12 +99,17 @@ enum Command {
     Order(order::Command),
     /// One bill: every version, lock and record of it; can it be paid again, and why not
     Bill(bill::Args),
+    /// The canonical text and content hash of one answer
+    Canon(canon::Args),
     /// Notices to partners: list, show, redeliver one
     #[command(subcommand)]
     Delivery(delivery::Command),
     /// Partners' keys: list, add, retire
     #[command(subcommand)]
     Partner(partner::Command),
+    /// Push batches: list, show, push one, import results, put payees right
+    #[command(subcommand)]
+    PushBatch(push_batch::Command),
     /// Runs roles in this process until it is asked to stop
     Serve(serve::Args),
     /// Measures this build beside the database's own floor
@@ -246,8 +254,10 @@ async fn run(cli: Cli) -> Result<Output> {
         Command::Session(command) => session::run(&session, command).await,
         Command::Order(command) => order::run(&session, command).await,
         Command::Bill(args) => bill::run(&session, &args).await,
+        Command::Canon(args) => canon::run(&args),
         Command::Delivery(command) => delivery::run(&session, command).await,
         Command::Partner(command) => partner::run(&session, command).await,
+        Command::PushBatch(command) => push_batch::run(&session, command).await,
         Command::Serve(args) => serve::run(session, args).await,
         Command::Bench(command) => bench::run(&session, command).await,
         Command::Completions { .. } => unreachable!("answered before the configuration is read"),
