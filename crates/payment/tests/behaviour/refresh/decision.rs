@@ -11,7 +11,7 @@ struct Case {
     /// What it is.
     name: &'static str,
     /// Of its line in order 1: `line_type, line_status, pay_amount, pre_rent, reason`.
-    line: (i64, i64, i64, Option<i64>, Option<&'static str>),
+    line: Line,
     /// The status of the order that holds it by an ACTIVE lock.
     held_at: Option<i64>,
     /// Changes to its ledger row.
@@ -20,109 +20,120 @@ struct Case {
     expected: &'static str,
 }
 
-const PAYABLE: (i64, i64, i64, Option<i64>, Option<&str>) = (10, 20, 10_000, Some(10_000), None);
-const PAID: (i64, i64, i64, Option<i64>, Option<&str>) = (10, 30, 10_000, Some(10_000), None);
+const PAYABLE: Line = (10, 20, 10_000, Some(10_000), None);
+const PAID: Line = (10, 30, 10_000, Some(10_000), None);
 
-fn cases() -> Vec<Case> {
-    let case =
-        |name, line, held_at, ledger, expected| Case { name, line, held_at, ledger, expected };
-    let concluded = |pre_rent, reason| (20, 50, 0, pre_rent, Some(reason));
-    vec![
-        case("paid in full", PAID, Some(40), "", "60|held|10|0|NULL|10000|10000"),
-        case("paid, the order too", PAID, Some(50), "", "60|held|10|0|NULL|10000|10000"),
-        case(
-            "paid, the lesser rent",
-            PAID,
-            None,
-            "contract_rent = 9999, actual_rent = 99999",
-            "60|none|10|0|NULL|10000|10000",
-        ),
-        case(
-            "paid in part",
-            PAID,
-            None,
-            "contract_rent = 10001, actual_rent = 10001",
-            "50|none|10|0|NULL|10000|10000",
-        ),
-        case(
-            "paid, a rent unknown",
-            PAID,
-            None,
-            "actual_rent = NULL, pre_rent = 10001",
-            "50|none|10|0|NULL|10000|10000",
-        ),
-        case(
-            "paid, all rents unknown",
-            PAID,
-            None,
-            "actual_rent = NULL, contract_rent = NULL, pre_rent = NULL",
-            "50|none|10|0|NULL|10000|10000",
-        ),
-        case(
-            "a payment that failed",
-            (10, 40, 10_000, Some(10_000), None),
-            Some(40),
-            "paid_amount = 10000, cumulative_paid_amount = 10000",
-            "40|held|20|0|NULL|0|0",
-        ),
-        case("waits for payment", PAYABLE, Some(40), "", "40|held|20|0|NULL|0|0"),
-        case("under review", PAYABLE, Some(20), "", "30|held|10|0|NULL|0|0"),
-        case("rejected", PAYABLE, Some(30), "", "30|held|10|0|NULL|0|0"),
-        case("held by an order without payment", PAYABLE, Some(55), "", "20|held|10|0|NULL|0|0"),
-        case(
-            "held by one without payment, nothing due",
-            PAYABLE,
-            Some(55),
-            "pre_rent = 0",
-            "10|held|10|0|NULL|0|0",
-        ),
-        case("concluded", concluded(Some(1), REASON), None, "", "20|none|30|1|农户租金异常|0|0"),
-        case(
-            "concluded, nothing due",
-            concluded(Some(0), REASON),
-            None,
-            "",
-            "10|none|30|1|农户租金异常|0|0",
-        ),
-        case(
-            "concluded, the ledger knows the rent",
-            concluded(None, REASON),
-            None,
-            "pre_rent = 0",
-            "10|none|30|1|农户租金异常|0|0",
-        ),
-        case(
-            "concluded for a reason of our own",
-            concluded(Some(1), "内部原因"),
-            None,
-            "unqualified_flag = 1, unqualified_reason = '农户租金异常'",
-            "20|none|30|0|NULL|0|0",
-        ),
-        case(
-            "concluded, and held by another review",
-            concluded(Some(0), REASON),
-            Some(20),
-            "",
-            "30|held|10|0|NULL|0|0",
-        ),
-        case(
-            "neither held nor concluded",
-            PAYABLE,
-            None,
-            "locked_payment_order_id = 1, locked_order_bill_id = 7, payment_status = 30",
-            "20|none|10|0|NULL|0|0",
-        ),
-        case("neither, nothing due", PAYABLE, None, "pre_rent = 0", "10|none|10|0|NULL|0|0"),
-        case("neither, rent unknown", PAYABLE, None, "pre_rent = NULL", "20|none|10|0|NULL|0|0"),
-        case(
-            "amounts paid before this system",
-            PAYABLE,
-            None,
-            "paid_amount = 77",
-            "20|none|10|0|NULL|77|0",
-        ),
-    ]
+type Line = (i64, i64, i64, Option<i64>, Option<&'static str>);
+
+const fn case(
+    name: &'static str,
+    line: Line,
+    held_at: Option<i64>,
+    ledger: &'static str,
+    expected: &'static str,
+) -> Case {
+    Case { name, line, held_at, ledger, expected }
 }
+
+const fn concluded(pre_rent: Option<i64>, reason: &'static str) -> Line {
+    (20, 50, 0, pre_rent, Some(reason))
+}
+
+const CASES: &[Case] = &[
+    case("paid in full", PAID, Some(40), "", "60|held|10|0|NULL|10000|10000"),
+    case("paid, the order too", PAID, Some(50), "", "60|held|10|0|NULL|10000|10000"),
+    case(
+        "paid, the lesser rent",
+        PAID,
+        None,
+        "contract_rent = 9999, actual_rent = 99999",
+        "60|none|10|0|NULL|10000|10000",
+    ),
+    case(
+        "paid in part",
+        PAID,
+        None,
+        "contract_rent = 10001, actual_rent = 10001",
+        "50|none|10|0|NULL|10000|10000",
+    ),
+    case(
+        "paid, a rent unknown",
+        PAID,
+        None,
+        "actual_rent = NULL, pre_rent = 10001",
+        "50|none|10|0|NULL|10000|10000",
+    ),
+    case(
+        "paid, all rents unknown",
+        PAID,
+        None,
+        "actual_rent = NULL, contract_rent = NULL, pre_rent = NULL",
+        "50|none|10|0|NULL|10000|10000",
+    ),
+    case(
+        "a payment that failed",
+        (10, 40, 10_000, Some(10_000), None),
+        Some(40),
+        "paid_amount = 10000, cumulative_paid_amount = 10000",
+        "40|held|20|0|NULL|0|0",
+    ),
+    case("waits for payment", PAYABLE, Some(40), "", "40|held|20|0|NULL|0|0"),
+    case("under review", PAYABLE, Some(20), "", "30|held|10|0|NULL|0|0"),
+    case("rejected", PAYABLE, Some(30), "", "30|held|10|0|NULL|0|0"),
+    case("held by an order without payment", PAYABLE, Some(55), "", "20|held|10|0|NULL|0|0"),
+    case(
+        "held by one without payment, nothing due",
+        PAYABLE,
+        Some(55),
+        "pre_rent = 0",
+        "10|held|10|0|NULL|0|0",
+    ),
+    case("concluded", concluded(Some(1), REASON), None, "", "20|none|30|1|农户租金异常|0|0"),
+    case(
+        "concluded, nothing due",
+        concluded(Some(0), REASON),
+        None,
+        "",
+        "10|none|30|1|农户租金异常|0|0",
+    ),
+    case(
+        "concluded, the ledger knows the rent",
+        concluded(None, REASON),
+        None,
+        "pre_rent = 0",
+        "10|none|30|1|农户租金异常|0|0",
+    ),
+    case(
+        "concluded for a reason of our own",
+        concluded(Some(1), "内部原因"),
+        None,
+        "unqualified_flag = 1, unqualified_reason = '农户租金异常'",
+        "20|none|30|0|NULL|0|0",
+    ),
+    case(
+        "concluded, and held by another review",
+        concluded(Some(0), REASON),
+        Some(20),
+        "",
+        "30|held|10|0|NULL|0|0",
+    ),
+    case(
+        "neither held nor concluded",
+        PAYABLE,
+        None,
+        "locked_payment_order_id = 1, locked_order_bill_id = 7, payment_status = 30",
+        "20|none|10|0|NULL|0|0",
+    ),
+    case("neither, nothing due", PAYABLE, None, "pre_rent = 0", "10|none|10|0|NULL|0|0"),
+    case("neither, rent unknown", PAYABLE, None, "pre_rent = NULL", "20|none|10|0|NULL|0|0"),
+    case(
+        "amounts paid before this system",
+        PAYABLE,
+        None,
+        "paid_amount = 77",
+        "20|none|10|0|NULL|77|0",
+    ),
+];
 
 fn literal(text: Option<&str>) -> String {
     text.map_or("NULL".to_owned(), |text| format!("'{text}'"))
@@ -192,11 +203,11 @@ async fn refresh_all(app: &TestApp, order: Approved<'_>) {
 on_every_database! {
     async fn every_branch_is_written_to_the_ledger_and_the_other_tables_agree(app: TestApp) {
         let order = Approved::order(&app, 1).await;
-        for (n, case) in (101..).zip(cases()) {
-            write(&app, order, n, &case).await;
+        for (n, case) in (101..).zip(CASES) {
+            write(&app, order, n, case).await;
         }
         refresh_all(&app, order).await;
-        for (n, case) in (101..).zip(cases()) {
+        for (n, case) in (101..).zip(CASES) {
             assert_eq!(ledger(&app, n).await, case.expected, "{}", case.name);
             let statuses = format!("SELECT d.payment_status - s.payment_status,
                   d.payment_status - p.payment_status,
