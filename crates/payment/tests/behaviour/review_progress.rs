@@ -35,7 +35,7 @@ const ORDER: &str = "SELECT o.status, o.payment_type, o.push_status, o.business_
    JOIN fi_resident_income_payment_order_approval_instance a ON a.payment_order_id = o.id
    JOIN fi_async_task t ON t.task_type = 'RESIDENT_INCOME_PAYMENT_REVIEW_CALLBACK_RETRY'";
 
-const LINES: &str = "SELECT line_type, line_status, COUNT(*) AS lines
+const LINES: &str = "SELECT line_type, line_status, COUNT(*) AS found
    FROM fi_resident_income_payment_order_bill GROUP BY line_type, line_status
    ORDER BY line_type, line_status";
 
@@ -50,7 +50,7 @@ async fn end_state(app: &TestApp) -> Vec<String> {
             shard_expected, refresh_ready, (SELECT COUNT(finalize_time) FROM fi_resident_income_payment_review_callback_progress)
               AS finalized, last_error_code
          FROM fi_resident_income_payment_review_callback_progress",
-        "SELECT lock_status, release_reason, COUNT(*) AS locks
+        "SELECT lock_status, release_reason, COUNT(*) AS found
          FROM fi_resident_income_payment_bill_lock GROUP BY lock_status, release_reason
          ORDER BY lock_status",
         "SELECT operation_type, from_status, to_status, payable_count, unqualified_count
@@ -228,7 +228,7 @@ on_every_database! {
         let counts = "SELECT lock_release_expected, lock_release_success
            FROM fi_resident_income_payment_review_callback_progress";
         assert_eq!(app.value(counts).await, "1|1");
-        let locks = "SELECT lock_status, release_reason, COUNT(*) AS locks
+        let locks = "SELECT lock_status, release_reason, COUNT(*) AS found
            FROM fi_resident_income_payment_bill_lock GROUP BY lock_status, release_reason
            ORDER BY lock_status";
         let expected = ["ACTIVE|NULL|5", "RELEASED|REVIEW_APPROVED_UNQUALIFIED|1"];
@@ -254,7 +254,7 @@ INSERT INTO fi_resident_income_payment_review_callback_progress
             ))
             .await;
         }
-        app.round_with(REVIEW_PROGRESS.handler, r#"{"maxTaskCount":4}"#).await;
+        app.round_with(REVIEW_PROGRESS.handler, r#"{"maxTaskCount":6}"#).await;
         let released = "SELECT COUNT(*) FROM fi_resident_income_payment_review_callback_progress
            WHERE phase = 'REFRESH_SHARD'";
         assert_eq!(app.value(released).await, "2");
