@@ -8,7 +8,6 @@ mod decision_receiver;
 mod error;
 mod http_treasury;
 pub mod iso20022;
-#[cfg(feature = "kafka")]
 mod notice_queue;
 mod partner_inbox;
 mod review_centre;
@@ -19,7 +18,6 @@ pub use creation_guard::RedisGuard;
 pub use decision_receiver::HttpDecisionReceiver;
 pub use error::RemoteError;
 pub use http_treasury::{HTTP_TREASURY, HttpTreasury, MAX_TREASURY_TIME};
-#[cfg(feature = "kafka")]
 pub use notice_queue::{Heard, KafkaAddress, KafkaEar, KafkaPost};
 pub use partner_inbox::{HttpPartnerInbox, MAX_PARTNER_TIME};
 pub use review_centre::{

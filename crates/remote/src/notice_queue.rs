@@ -104,6 +104,9 @@ impl KafkaEar {
             .set("group.id", &address.group)
             .set("enable.auto.commit", "false")
             .set("auto.offset.reset", "earliest")
+            // A listener that died is replaced soon.
+            .set("session.timeout.ms", "6000")
+            .set("heartbeat.interval.ms", "1000")
             .create()
             .map_err(unusable)?;
         consumer.subscribe(&[&address.topic]).map_err(unusable)?;
