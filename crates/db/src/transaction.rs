@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use sea_orm::{
-    ConnectionTrait, DatabaseTransaction, SqliteTransactionMode, TransactionOptions,
-    TransactionTrait,
+    ConnectionTrait, DatabaseTransaction, IsolationLevel, SqliteTransactionMode,
+    TransactionOptions, TransactionTrait,
 };
 
 use crate::connect::{note, read_clock, row, rows};
@@ -33,7 +33,19 @@ impl fmt::Debug for Tx {
 impl Db {
     /// Starts a transaction and reads the clock for it.
     pub async fn begin(&self) -> Result<Tx> {
+        self.begin_at(None).await
+    }
+
+    /// Starts a transaction whose plain reads all see one state of the database, that of its first
+    /// read: REPEATABLE READ on PostgreSQL and MariaDB; on SQLite every transaction is one.
+    pub async fn begin_snapshot(&self) -> Result<Tx> {
+        let is_sqlite = self.dialect() == Dialect::Sqlite;
+        self.begin_at((!is_sqlite).then_some(IsolationLevel::RepeatableRead)).await
+    }
+
+    async fn begin_at(&self, isolation_level: Option<IsolationLevel>) -> Result<Tx> {
         let options = TransactionOptions {
+            isolation_level,
             sqlite_transaction_mode: match self.dialect() {
                 Dialect::Sqlite => Some(SqliteTransactionMode::Immediate),
                 Dialect::Postgres | Dialect::MariaDb => None,

@@ -33,8 +33,8 @@ pub(crate) async fn update_rows(
     tx.execute(query).await
 }
 
-/// Only numbers and texts are ever updated in this way.
-fn json(rows: &[Vec<Value>]) -> String {
+/// Rows as an array of arrays. Only numbers and texts are ever updated in this way.
+pub(crate) fn json(rows: &[Vec<Value>]) -> String {
     let cell = |value: &Value| match value {
         Value::BigInt(Some(number)) => serde_json::Value::from(*number),
         Value::String(Some(text)) => serde_json::Value::from(text.as_str()),

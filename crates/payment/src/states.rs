@@ -155,6 +155,68 @@ pub const PROGRESS_MAIN: Machine = Machine {
     ],
 };
 
+/// `external_log.status`: one chunk on its way to a partner.
+pub const DELIVERY: Machine = Machine {
+    name: "external_log.status",
+    states: &[
+        ("WAIT_PROCESS", "WAIT_PROCESS"),
+        ("SUCCESS", "SUCCESS"),
+        ("FAIL", "FAIL"),
+        ("UNKNOWN", "UNKNOWN"),
+        ("SKIPPED", "SKIPPED"),
+    ],
+    edges: &[
+        ("", "WAIT_PROCESS", "S09 cuts a chunk"),
+        ("", "SKIPPED", "S09 cuts a chunk, no address"),
+        ("WAIT_PROCESS", "SUCCESS", "accepted"),
+        ("WAIT_PROCESS", "FAIL", "certainly not accepted"),
+        ("WAIT_PROCESS", "UNKNOWN", "sent, no verdict"),
+        ("WAIT_PROCESS", "SKIPPED", "never sent, no address any more"),
+        ("FAIL", "WAIT_PROCESS", "policy definite or idempotent, or a person"),
+        ("UNKNOWN", "WAIT_PROCESS", "policy idempotent, or a person"),
+        ("SKIPPED", "WAIT_PROCESS", "a person"),
+    ],
+};
+
+/// `status_refresh_shard.task_status`.
+pub const SHARD: Machine = Machine {
+    name: "status_refresh_shard.task_status",
+    states: &[
+        ("PENDING", "PENDING"),
+        ("RUNNING", "RUNNING"),
+        ("FAILED", "FAILED"),
+        ("SUCCESS", "SUCCESS"),
+    ],
+    edges: &[
+        ("", "PENDING", "S08 finalize, a payment's result, or a person"),
+        ("PENDING", "RUNNING", "lease"),
+        ("FAILED", "RUNNING", "lease when due"),
+        ("RUNNING", "RUNNING", "lease once expired"),
+        ("RUNNING", "PENDING", "a sub-batch"),
+        ("RUNNING", "FAILED", "failure"),
+        ("RUNNING", "SUCCESS", "the last sub-batch"),
+    ],
+};
+
+/// `snapshot_refresh_progress.status`.
+pub const SNAPSHOT: Machine = Machine {
+    name: "snapshot_refresh_progress.status",
+    states: &[
+        ("INIT", "INIT"),
+        ("RUNNING", "RUNNING"),
+        ("FAILED", "FAILED"),
+        ("SUCCESS", "SUCCESS"),
+    ],
+    edges: &[
+        ("", "INIT", "S13's first run"),
+        ("INIT", "RUNNING", "lease"),
+        ("FAILED", "RUNNING", "lease"),
+        ("RUNNING", "RUNNING", "a batch, or lease once expired"),
+        ("RUNNING", "FAILED", "failure"),
+        ("RUNNING", "SUCCESS", "no payable line is left"),
+    ],
+};
+
 /// `push_batch.status`.
 pub const PUSH_BATCH: Machine = Machine {
     name: "push_batch.status",
@@ -230,7 +292,7 @@ pub const PUSH_PAY: Machine = Machine {
 };
 
 /// All machines, for the docs and the test of forbidden edges.
-pub const MACHINES: [&Machine; 10] = [
+pub const MACHINES: [&Machine; 13] = [
     &SESSION,
     &BATCH,
     &LOCK,
@@ -238,6 +300,9 @@ pub const MACHINES: [&Machine; 10] = [
     &APPROVAL,
     &PROGRESS,
     &PROGRESS_MAIN,
+    &DELIVERY,
+    &SHARD,
+    &SNAPSHOT,
     &PUSH_BATCH,
     &PUSH_DETAIL,
     &PUSH_PAY,
@@ -270,6 +335,8 @@ mod tests {
             (&APPROVAL, "REJECTED"),
             (&PROGRESS, "DONE"),
             (&PROGRESS_MAIN, "SUPERSEDED"),
+            (&SHARD, "SUCCESS"),
+            (&SNAPSHOT, "SUCCESS"),
         ];
         for (machine, end) in nowhere {
             for (to, _) in machine.states {

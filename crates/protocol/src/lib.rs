@@ -1,5 +1,6 @@
 //! The leaf: what every other crate speaks. No I/O.
 
+pub mod canon;
 pub mod signing;
 
 mod id;

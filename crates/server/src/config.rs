@@ -8,6 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use counterfoil_db::{Clock, FaultPlan, Faults, Instant, Settings};
+use counterfoil_payment::kinds::SIDE_EFFECT_REBUILD;
 use counterfoil_payment::review_progress::RecheckSettings;
 use counterfoil_payment::session::qualify::Tolerance;
 use counterfoil_protocol::Fen;
@@ -255,7 +256,8 @@ impl Default for SchedulerConfig {
     fn default() -> SchedulerConfig {
         SchedulerConfig {
             default_cron: "*/10 * * * * *".into(),
-            jobs: BTreeMap::new(),
+            // It looks at every approval there ever was; what it repairs is rare.
+            jobs: BTreeMap::from([(SIDE_EFFECT_REBUILD.handler.into(), "0 */5 * * * *".into())]),
             rules_cron: "0 */10 * * * *".into(),
         }
     }

@@ -13,7 +13,9 @@ use counterfoil_payment::review_progress::{RecheckSettings, ReviewProgress};
 use counterfoil_payment::side_effect::{Rebuild, SideEffect};
 use counterfoil_payment::status_refresh::StatusRefresh;
 use counterfoil_payment::treasury::push::PushRetry;
-use counterfoil_payment::{audit_plan, lock_activation, lock_release, partner_push, submit_build};
+use counterfoil_payment::{
+    audit_plan, lock_activation, lock_release, partner_push, status_refresh, submit_build,
+};
 use counterfoil_remote::{
     EnvironmentAndFiles, HttpDecisionReceiver, HttpPartnerInbox, HttpReviewCentre, SignedClient,
 };
@@ -48,6 +50,7 @@ pub fn rules() -> Vec<Rule> {
         counterfoil_payment::rules::RULES,
         audit_plan::RULES,
         partner_push::RULES,
+        status_refresh::RULES,
         counterfoil_payment::treasury::rules::RULES,
         counterfoil_review::rules::RULES,
     ];

@@ -10,7 +10,8 @@ use counterfoil_db::Db;
 use counterfoil_e2e::on_every_database;
 use counterfoil_payment::PaymentError;
 use counterfoil_payment::bill_import::{
-    ImportOptions, Imported, import_accounts, import_bills, import_companies, import_partners,
+    ImportOptions, Imported, import_accounts, import_bills, import_companies, import_dictionary,
+    import_partners,
 };
 use counterfoil_payment::session::add::{Selection, add_bills};
 use counterfoil_payment::session::edit::Editor;
@@ -32,6 +33,7 @@ async fn import(db: &Db, file: &str, options: ImportOptions) -> Result<Imported,
         "companies.csv" => import_companies(db, sheet, options).await,
         "partners.csv" => import_partners(db, sheet, options).await,
         "accounts.csv" => import_accounts(db, sheet, options).await,
+        "dictionary.csv" => import_dictionary(db, sheet, options).await,
         _ => import_bills(db, sheet, options).await,
     }
 }
@@ -65,7 +67,8 @@ fn as_xlsx(csv: &str) -> Vec<u8> {
 on_every_database! {
     async fn the_sample_imports_and_the_same_month_as_xlsx_changes_nothing(app: TestApp) {
         let db = app.db.clone();
-        for file in ["companies.csv", "partners.csv", "accounts.csv", "bills.csv"] {
+        let files = ["companies.csv", "partners.csv", "accounts.csv", "dictionary.csv", "bills.csv"];
+        for file in files {
             let imported = import(&db, file, WHOLE).await.unwrap();
             assert!(imported.created > 0 && imported.updated == 0, "{file}: {imported:?}");
             let again = import(&db, file, WHOLE).await.unwrap();

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use chrono::TimeDelta;
@@ -22,6 +23,7 @@ use crate::lease::{Lease, LeaseTable, LeaseTerms, LeaseUnavailable, Progress};
 use crate::parameter::{RoundParameter, Selector};
 use crate::round::{RoundError, Summary, TaskTrouble, lost};
 use crate::run::cut;
+use crate::shutdown::Shutdown;
 use crate::{Kind, WorkError};
 
 /// A row that may take a turn, as it stood when it was selected.
@@ -108,18 +110,31 @@ pub struct Turn<'a> {
     worker: &'a str,
     kicker: &'a Kicker,
     terms: LeaseTerms,
+    shutdown: &'a Shutdown,
+    claimed: AtomicBool,
     lease: Mutex<Option<Lease>>,
 }
 
 impl Turn<'_> {
+    /// Who this process is, in leases.
+    pub fn worker(&self) -> &str {
+        self.worker
+    }
+
+    /// Whether the process is stopping: a long turn lets go at its next commit.
+    pub fn is_stopping(&self) -> bool {
+        self.shutdown.is_asked()
+    }
+
+    /// Counts a claim that the turn made by itself, under other terms than the engine's. Its
+    /// failures it writes by itself too.
+    pub fn count_claim(&self) {
+        self.claimed.store(true, Ordering::Relaxed);
+    }
+
     /// The database, for plain reads outside any transaction.
     pub fn db(&self) -> &Db {
         self.db
-    }
-
-    /// Who this process is, as its leases name it.
-    pub fn worker(&self) -> &str {
-        self.worker
     }
 
     /// Where kicks go, for a turn that needs no lease.
@@ -359,10 +374,12 @@ impl Engine {
             worker: self.worker(),
             kicker: self.kicker(),
             terms: LeaseTerms { lasts: self.settings().lease_for },
+            shutdown: self.shutdown(),
+            claimed: AtomicBool::new(false),
             lease: Mutex::new(None),
         };
         let ran = AssertUnwindSafe(turns.turn(unit, &turn)).catch_unwind().await;
-        let leased = turn.remembered().is_some();
+        let leased = turn.remembered().is_some() || turn.claimed.load(Ordering::Relaxed);
         summary.claimed += u32::from(leased);
         let Ok(outcome) = ran else {
             // As if its process had ended: the lease expires, and the row is taken over.

@@ -15,6 +15,7 @@ mod bill_write;
 mod bills;
 mod cells;
 mod companies;
+mod dictionary;
 mod fault;
 mod gather;
 mod partners;
@@ -27,6 +28,7 @@ pub use bill_plan::{BillPlan, BillStored, Holder, Step, StoredLedger, StoredPart
 pub use bill_row::{BillRow, Payee};
 pub use bills::import_bills;
 pub use companies::{CompanyRow, import_companies};
+pub use dictionary::{EntryRow, import_dictionary};
 pub use fault::{MAX_FAULTS, RowFault, RowFaults};
 pub use partners::{PartnerRow, import_partners};
 pub use sheet::{Column, SheetRow, Unread};

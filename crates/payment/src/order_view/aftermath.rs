@@ -100,14 +100,14 @@ pub struct ShownViolation {
     /// The stable code.
     pub code: &'static str,
     /// What it means.
-    pub message: &'static str,
+    pub message: String,
 }
 
 impl From<Violation> for ShownViolation {
     fn from(violation: Violation) -> ShownViolation {
         ShownViolation {
             order_bill_id: violation.line.0,
-            message: violation.message(),
+            message: violation.message,
             station_id: violation.station,
             bill_yearmonth: violation.month,
             code: violation.code,

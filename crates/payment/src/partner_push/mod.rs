@@ -46,7 +46,13 @@ pub(crate) async fn push(
     inbox: &dyn PartnerInbox,
     progress: &ProgressFacts,
 ) -> Result<Verdict, WorkError> {
-    prepare::all_chunks(run, progress).await?;
+    let order = prepare::order(run.db(), progress).await?;
+    if order.is_cancelled {
+        // What a partner has been told by then stands in the log; nothing more is said.
+        let tx = run.begin().await?;
+        return tx.cancel("partner_push.cancelled", "the order was cancelled").await;
+    }
+    prepare::all_chunks(run, progress, &order.number).await?;
     send::due_chunks(run, inbox, progress).await?;
     settle::settle(run, progress).await
 }

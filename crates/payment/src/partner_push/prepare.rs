@@ -23,19 +23,22 @@ impl Share {
     }
 }
 
-pub(super) async fn all_chunks(run: &Run<'_>, progress: &ProgressFacts) -> Result<(), WorkError> {
-    let order_no = order_no(run.db(), progress).await?;
+pub(super) async fn all_chunks(
+    run: &Run<'_>,
+    progress: &ProgressFacts,
+    order_no: &str,
+) -> Result<(), WorkError> {
     let mut seen = 0;
     if let Some(share) = nameless(run.db(), progress).await? {
         seen += share.lines;
-        partner_chunks(run, progress, &order_no, &share).await?;
+        partner_chunks(run, progress, order_no, &share).await?;
     }
     let mut after = i64::MIN;
     loop {
         let page = shares(run.db(), progress, after).await?;
         for share in &page {
             seen += share.lines;
-            partner_chunks(run, progress, &order_no, share).await?;
+            partner_chunks(run, progress, order_no, share).await?;
         }
         match page.last().and_then(|share| share.partner) {
             Some(last) => after = last.0,
@@ -54,13 +57,21 @@ pub(super) async fn all_chunks(run: &Run<'_>, progress: &ProgressFacts) -> Resul
     Ok(())
 }
 
-async fn order_no(db: &Db, progress: &ProgressFacts) -> Result<String, WorkError> {
+/// The approved order.
+pub(super) struct Order {
+    pub(super) number: String,
+    pub(super) is_cancelled: bool,
+}
+
+pub(super) async fn order(db: &Db, progress: &ProgressFacts) -> Result<Order, WorkError> {
     let query = sql!(
-        "SELECT order_no FROM fi_resident_income_payment_order WHERE id = :order AND deleted = 0",
+        "SELECT order_no, status FROM fi_resident_income_payment_order
+         WHERE id = :order AND deleted = 0",
         order = progress.order.0,
     );
     let row = db.row(query).await?.ok_or(PaymentError::OrderNotFound(progress.order))?;
-    Ok(row.maybe_text("order_no")?.unwrap_or_default())
+    let number = row.maybe_text("order_no")?.unwrap_or_default();
+    Ok(Order { number, is_cancelled: row.int("status")? == 90 })
 }
 
 /// The lines of the approved version, as a prefix of every statement here.

@@ -7,6 +7,8 @@ use counterfoil_db::{Query, Read, Tx, sql};
 use counterfoil_task::{Progress, Turn, TurnEnd, WorkError};
 
 use super::facts::Progressed;
+use crate::kinds::STATUS_REFRESH;
+use crate::status_refresh::{Source, first_waiting};
 
 pub(super) async fn one_batch(id: i64, turn: &Turn<'_>) -> Result<TurnEnd, WorkError> {
     let mut tx = turn.begin().await?;
@@ -28,9 +30,16 @@ pub(super) async fn one_batch(id: i64, turn: &Turn<'_>) -> Result<TurnEnd, WorkE
         );
         return Err(WorkError::failed("lock-release-count", message));
     }
+    let source = Source::ReviewApproved;
+    for shard in first_waiting(&*tx, source, facts.id.0, KICKED).await? {
+        tx.kick(&STATUS_REFRESH, shard).await?;
+    }
     let progress = Progress::none().set("phase", "REFRESH_SHARD").set("phase_status", "INIT");
     tx.let_go("review_progress.locks_released", progress, TurnEnd::Finished).await
 }
+
+/// Shards that are kicked at once; each one that ends kicks on, and the scan finds the rest.
+const KICKED: u32 = 8;
 
 async fn unqualified_locks(tx: &Tx, facts: &Progressed) -> Result<Vec<i64>, WorkError> {
     let query = sql!(

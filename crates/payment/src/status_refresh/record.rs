@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use counterfoil_db::{Bind, Query, Read, Result, Row, Text, Tx, Value};
+use counterfoil_db::{Bind, Query, Read, Result, Row, Tx, Value};
 use counterfoil_protocol::Fen;
 
+use super::record_update::update;
 use super::scope::Scope;
-use crate::row_batch::update_rows;
 use crate::status_decision::Decision;
 
 /// One of the three business tables.
@@ -55,14 +55,6 @@ impl Table {
                  FROM fi_customer_bill_partner
                  WHERE id IN :ids AND deleted = 0 ORDER BY id {for_update}"
             }
-        }
-    }
-
-    fn update(self) -> Text {
-        match self {
-            Table::Ledger => LEDGER,
-            Table::Small => SMALL,
-            Table::Partner => PARTNER,
         }
     }
 }
@@ -188,10 +180,12 @@ impl Record {
         }
     }
 
-    /// As the table's statement wants it; `before` says whether the payment status moves.
-    fn values(self, table: Table, id: i64, before: &Record) -> Vec<Value> {
+    /// As the statements want it; `before` says whether the payment status moves.
+    fn values(self, id: i64, before: &Record) -> Vec<Value> {
         let moves = self.payment_status != before.payment_status;
-        let mut values = vec![
+        let shown = self.shown;
+        let shown_or = |of: fn(&Shown) -> i64| shown.as_ref().map(of);
+        vec![
             id.bind(),
             self.payment_status.bind(),
             moves.bind(),
@@ -199,16 +193,11 @@ impl Record {
             self.cumulative_paid.bind(),
             self.order.bind(),
             self.line.bind(),
-        ];
-        if let Some(shown) = self.shown {
-            values.push(shown.query_status.bind());
-            values.push(shown.flag.bind());
-            values.push(shown.reason.bind());
-            if table == Table::Partner {
-                values.push(shown.last_unqualified.bind());
-            }
-        }
-        values
+            shown_or(|shown| shown.query_status).bind(),
+            shown_or(|shown| shown.flag).bind(),
+            shown.as_ref().and_then(|shown| shown.reason.clone()).bind(),
+            shown.as_ref().and_then(|shown| shown.last_unqualified).bind(),
+        ]
     }
 }
 
@@ -228,99 +217,11 @@ pub(super) async fn write(
         let after = before.after(table, decision);
         if after != *before {
             // Should two scopes name one record, the first line's decision stands.
-            written.entry(id).or_insert_with(|| after.values(table, id, before));
+            written.entry(id).or_insert_with(|| after.values(id, before));
         }
     }
-    update_rows(tx, table.update(), written.into_values().collect()).await
+    update(tx, table, written.into_values().collect()).await
 }
-
-/// `financial_version` rises with every change, as S04 and the import raise it: who has read the
-/// ledger row at a version sees that it says something else now.
-const LEDGER: Text = Text::Forked {
-    standard: "WITH fresh (id, payment_status, moves, paid, cumulative, order_id, line_id,
-                 query_status, flag, reason) AS (VALUES :rows)
-     UPDATE fi_monthly_income_difference AS r
-     SET payment_status = fresh.payment_status,
-         payment_status_update_time = CASE WHEN fresh.moves = 1 THEN :now
-                                           ELSE r.payment_status_update_time END,
-         paid_amount = fresh.paid, cumulative_paid_amount = fresh.cumulative,
-         locked_payment_order_id = fresh.order_id, locked_order_bill_id = fresh.line_id,
-         partner_query_status = fresh.query_status, unqualified_flag = fresh.flag,
-         unqualified_reason = fresh.reason, financial_version = r.financial_version + 1,
-         update_time = :now
-     FROM fresh WHERE r.id = fresh.id",
-    mariadb: "UPDATE fi_monthly_income_difference r
-     JOIN JSON_TABLE(:json, '$[*]' COLUMNS (
-         id BIGINT PATH '$[0]', payment_status SMALLINT PATH '$[1]', moves SMALLINT PATH '$[2]',
-         paid BIGINT PATH '$[3]', cumulative BIGINT PATH '$[4]', order_id BIGINT PATH '$[5]',
-         line_id BIGINT PATH '$[6]', query_status SMALLINT PATH '$[7]',
-         flag SMALLINT PATH '$[8]', reason VARCHAR(255) PATH '$[9]')) fresh
-       ON r.id = fresh.id
-     SET r.payment_status = fresh.payment_status,
-         r.payment_status_update_time = CASE WHEN fresh.moves = 1 THEN :now
-                                             ELSE r.payment_status_update_time END,
-         r.paid_amount = fresh.paid, r.cumulative_paid_amount = fresh.cumulative,
-         r.locked_payment_order_id = fresh.order_id, r.locked_order_bill_id = fresh.line_id,
-         r.partner_query_status = fresh.query_status, r.unqualified_flag = fresh.flag,
-         r.unqualified_reason = fresh.reason, r.financial_version = r.financial_version + 1,
-         r.update_time = :now",
-};
-
-const SMALL: Text = Text::Forked {
-    standard: "WITH fresh (id, payment_status, moves, paid, cumulative, order_id, line_id)
-                 AS (VALUES :rows)
-     UPDATE fi_customer_bill AS r
-     SET payment_status = fresh.payment_status,
-         payment_status_update_time = CASE WHEN fresh.moves = 1 THEN :now
-                                           ELSE r.payment_status_update_time END,
-         paid_amount = fresh.paid, cumulative_paid_amount = fresh.cumulative,
-         locked_payment_order_id = fresh.order_id, locked_order_bill_id = fresh.line_id,
-         update_time = :now
-     FROM fresh WHERE r.id = fresh.id",
-    mariadb: "UPDATE fi_customer_bill r
-     JOIN JSON_TABLE(:json, '$[*]' COLUMNS (
-         id BIGINT PATH '$[0]', payment_status SMALLINT PATH '$[1]', moves SMALLINT PATH '$[2]',
-         paid BIGINT PATH '$[3]', cumulative BIGINT PATH '$[4]', order_id BIGINT PATH '$[5]',
-         line_id BIGINT PATH '$[6]')) fresh
-       ON r.id = fresh.id
-     SET r.payment_status = fresh.payment_status,
-         r.payment_status_update_time = CASE WHEN fresh.moves = 1 THEN :now
-                                             ELSE r.payment_status_update_time END,
-         r.paid_amount = fresh.paid, r.cumulative_paid_amount = fresh.cumulative,
-         r.locked_payment_order_id = fresh.order_id, r.locked_order_bill_id = fresh.line_id,
-         r.update_time = :now",
-};
-
-const PARTNER: Text = Text::Forked {
-    standard: "WITH fresh (id, payment_status, moves, paid, cumulative, order_id, line_id,
-                 query_status, flag, reason, last_unqualified) AS (VALUES :rows)
-     UPDATE fi_customer_bill_partner AS r
-     SET payment_status = fresh.payment_status,
-         payment_status_update_time = CASE WHEN fresh.moves = 1 THEN :now
-                                           ELSE r.payment_status_update_time END,
-         paid_amount = fresh.paid, cumulative_paid_amount = fresh.cumulative,
-         locked_payment_order_id = fresh.order_id, locked_order_bill_id = fresh.line_id,
-         partner_query_status = fresh.query_status, unqualified_flag = fresh.flag,
-         unqualified_reason = fresh.reason,
-         last_unqualified_order_bill_id = fresh.last_unqualified, update_time = :now
-     FROM fresh WHERE r.id = fresh.id",
-    mariadb: "UPDATE fi_customer_bill_partner r
-     JOIN JSON_TABLE(:json, '$[*]' COLUMNS (
-         id BIGINT PATH '$[0]', payment_status SMALLINT PATH '$[1]', moves SMALLINT PATH '$[2]',
-         paid BIGINT PATH '$[3]', cumulative BIGINT PATH '$[4]', order_id BIGINT PATH '$[5]',
-         line_id BIGINT PATH '$[6]', query_status SMALLINT PATH '$[7]',
-         flag SMALLINT PATH '$[8]', reason VARCHAR(255) PATH '$[9]',
-         last_unqualified BIGINT PATH '$[10]')) fresh
-       ON r.id = fresh.id
-     SET r.payment_status = fresh.payment_status,
-         r.payment_status_update_time = CASE WHEN fresh.moves = 1 THEN :now
-                                             ELSE r.payment_status_update_time END,
-         r.paid_amount = fresh.paid, r.cumulative_paid_amount = fresh.cumulative,
-         r.locked_payment_order_id = fresh.order_id, r.locked_order_bill_id = fresh.line_id,
-         r.partner_query_status = fresh.query_status, r.unqualified_flag = fresh.flag,
-         r.unqualified_reason = fresh.reason,
-         r.last_unqualified_order_bill_id = fresh.last_unqualified, r.update_time = :now",
-};
 
 #[cfg(test)]
 mod tests;

@@ -181,6 +181,20 @@ UPDATE fi_resident_income_payment_review_callback_progress
         second.db.close().await;
     }
 
+    async fn an_order_without_a_payment_type_is_parked_with_the_reason(app: TestApp) {
+        let order = three(&app).await;
+        prepared(&app, order).await;
+        app.execute("UPDATE sys_project_company SET asset_manager_code = NULL").await;
+        app.round(REVIEW_PROGRESS.handler).await;
+        let found = violations(&app.db, order, 10).await.unwrap();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!((found[0].line.0, found[0].code), (0, "recheck-payment-type"));
+        assert_eq!(found[0].message, "project companies without an asset manager: 1");
+        let code = "SELECT last_error_code
+           FROM fi_resident_income_payment_review_callback_progress";
+        assert_eq!(app.value(code).await, "RECHECK_VIOLATED");
+    }
+
     async fn every_violation_of_every_line_is_on_record(app: TestApp) {
         let order = three(&app).await;
         prepared(&app, order).await;

@@ -102,7 +102,7 @@ async fn activate(config: &Config, db: &Db, version: VersionId) -> Result<Durati
 }
 
 /// The numbers 1 to `rows`, by doubling: the same statement on every database.
-async fn numbers(db: &Db, rows: u64) -> Result<()> {
+pub(super) async fn numbers(db: &Db, rows: u64) -> Result<()> {
     let rows = i64::try_from(rows)?;
     let mut tx = db.begin().await?;
     tx.execute(sql!("CREATE TABLE bench_number (n BIGINT NOT NULL PRIMARY KEY)")).await?;

@@ -4,6 +4,7 @@
 //! production database is never touched. Figures in the docs come from these commands.
 
 pub mod activate;
+pub mod callback;
 mod revise;
 pub mod scratch;
 pub mod tasks;

@@ -64,7 +64,8 @@ impl Scratch {
 }
 
 /// The large tables of the benchmarks.
-const TABLES: [&str; 6] = [
+const TABLES: [&str; 7] = [
+    "fi_customer_account",
     "fi_async_task",
     "fi_resident_income_payment_order_bill",
     "fi_resident_income_payment_bill_lock",

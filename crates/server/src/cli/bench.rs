@@ -6,7 +6,7 @@ use serde_json::json;
 use super::output::table;
 use super::{Output, Session};
 use crate::bench::activate::{self, Shape, Statistics};
-use crate::bench::{self, tasks};
+use crate::bench::{self, callback, tasks};
 
 /// What to measure. A scratch database is made beside the configured one and removed again.
 #[derive(Debug, clap::Subcommand)]
@@ -33,6 +33,13 @@ pub(super) enum Command {
         #[arg(long, value_enum, default_value_t = Statistics::Fresh)]
         statistics: Statistics,
     },
+    /// From the accepted decision to DONE (S07, S08, S12), beside the same final rows by plain
+    /// set-based SQL
+    Callback {
+        /// Payable lines; several sizes show how time grows
+        #[arg(long, value_delimiter = ',', default_value = "100000")]
+        rows: Vec<u64>,
+    },
 }
 
 /// Rows of one benchmark at most.
@@ -46,6 +53,7 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
             let shape = Shape { revise, statistics };
             run_activate(session, &url, &rows, shape).await
         }
+        Command::Callback { rows } => run_callback(session, &url, &rows).await,
     }
 }
 
@@ -106,4 +114,33 @@ async fn run_activate(session: &Session, url: &str, sizes: &[u64], shape: Shape)
     }
     let header = ["ROWS", "S04 MS", "FLOOR MS", "RATIO", "US/ROW", "PEAK MIB"];
     Ok(Output::new(json!({ "bench": "activate", "figures": json }), table(&header, &shown)))
+}
+
+async fn run_callback(session: &Session, url: &str, sizes: &[u64]) -> Result<Output> {
+    let mut shown = Vec::new();
+    let mut json = Vec::new();
+    for &rows in sizes {
+        check_rows(rows)?;
+        let f = callback::run(&session.config, url, rows).await?;
+        let ratio = bench::ratio(f.ours, f.floor);
+        let peak = bench::peak_memory_kib();
+        let micros = u64::try_from(f.ours.as_micros())? / f.rows.max(1);
+        json.push(json!({
+            "rows": f.rows, "oursMs": u64::try_from(f.ours.as_millis())?,
+            "floorMs": u64::try_from(f.floor.as_millis())?, "ratio": ratio, "peakKib": peak,
+            "finalizeMs": u64::try_from(f.finalize.as_millis())?, "microsPerRow": micros,
+        }));
+        let ms = |took: std::time::Duration| took.as_millis().to_string();
+        shown.push(vec![
+            f.rows.to_string(),
+            ms(f.ours),
+            ms(f.floor),
+            ratio,
+            micros.to_string(),
+            ms(f.finalize),
+            (peak / 1024).to_string(),
+        ]);
+    }
+    let header = ["ROWS", "S07-S12 MS", "FLOOR MS", "RATIO", "US/ROW", "FINALIZE MS", "PEAK MIB"];
+    Ok(Output::new(json!({ "bench": "callback", "figures": json }), table(&header, &shown)))
 }

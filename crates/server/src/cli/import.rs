@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use counterfoil_payment::bill_import::{
     ImportOptions, Imported, RowFaults, import_accounts, import_bills, import_companies,
-    import_partners,
+    import_dictionary, import_partners,
 };
 use serde_json::{Value, json};
 
@@ -23,6 +23,8 @@ pub(super) enum Command {
     Partners(Args),
     /// Project companies
     Companies(Args),
+    /// Dictionary entries: ASSET_MANAGER says for whom the treasury pays
+    Dictionary(Args),
 }
 
 /// A file.
@@ -42,6 +44,7 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
         Command::Accounts(args) => ("accounts", args),
         Command::Partners(args) => ("partners", args),
         Command::Companies(args) => ("companies", args),
+        Command::Dictionary(args) => ("dictionary", args),
     };
     let sheet = files::open(&args.file)?;
     let options = ImportOptions { partial: args.partial };
@@ -50,6 +53,7 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
         Command::Accounts(_) => import_accounts(&db, sheet, options).await?,
         Command::Partners(_) => import_partners(&db, sheet, options).await?,
         Command::Companies(_) => import_companies(&db, sheet, options).await?,
+        Command::Dictionary(_) => import_dictionary(&db, sheet, options).await?,
     };
     Ok(said(what, &imported))
 }

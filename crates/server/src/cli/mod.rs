@@ -3,6 +3,7 @@
 mod bench;
 mod bill;
 mod cancel;
+mod canon;
 mod check;
 mod delivery;
 mod demo;
@@ -98,6 +99,8 @@ enum Command {
     Order(order::Command),
     /// One bill: every version, lock and record of it; can it be paid again, and why not
     Bill(bill::Args),
+    /// The canonical text and content hash of one answer
+    Canon(canon::Args),
     /// Notices to partners: list, show, redeliver one
     #[command(subcommand)]
     Delivery(delivery::Command),
@@ -251,6 +254,7 @@ async fn run(cli: Cli) -> Result<Output> {
         Command::Session(command) => session::run(&session, command).await,
         Command::Order(command) => order::run(&session, command).await,
         Command::Bill(args) => bill::run(&session, &args).await,
+        Command::Canon(args) => canon::run(&args),
         Command::Delivery(command) => delivery::run(&session, command).await,
         Command::Partner(command) => partner::run(&session, command).await,
         Command::PushBatch(command) => push_batch::run(&session, command).await,

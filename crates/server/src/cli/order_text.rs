@@ -167,7 +167,7 @@ fn violations(view: &OrderView) -> String {
                 violation.station_id.clone(),
                 violation.bill_yearmonth.clone(),
                 violation.code.into(),
-                violation.message.into(),
+                violation.message.clone(),
             ]
         })
         .collect();

@@ -74,6 +74,10 @@ pub fn refuse(as_json: bool, error: &anyhow::Error) -> ExitCode {
             problem["faults"] = json!(super::import::faults_json(faults));
             problem["faultCount"] = json!(faults.total());
         }
+        if let Some(fault) = unhashable(error) {
+            problem["path"] = json!(fault.path);
+            problem["reason"] = json!(fault.reason.to_string());
+        }
         let _ = writeln!(std::io::stdout().lock(), "{problem}");
     }
     ExitCode::from(2)
@@ -102,6 +106,10 @@ fn refused_rows(error: &anyhow::Error) -> Option<&RowFaults> {
     })
 }
 
+fn unhashable(error: &anyhow::Error) -> Option<&counterfoil_protocol::canon::Unhashable> {
+    error.chain().find_map(|cause| cause.downcast_ref())
+}
+
 fn code_of(error: &anyhow::Error) -> &'static str {
     for cause in error.chain() {
         if let Some(payment) = cause.downcast_ref::<counterfoil_payment::PaymentError>() {
@@ -116,6 +124,9 @@ fn code_of(error: &anyhow::Error) -> &'static str {
         }
         if let Some(file) = cause.downcast_ref::<crate::files::FileError>() {
             return file.code();
+        }
+        if let Some(fault) = cause.downcast_ref::<counterfoil_protocol::canon::Unhashable>() {
+            return fault.code();
         }
         if let Some(failure) = cause.downcast_ref::<Failure>() {
             return failure.code;

@@ -3,6 +3,7 @@
 //! A synthetic month is imported, selected, published, locked and put to review as V1; then it is
 //! revised to V2, whose activation is killed in the middle and goes on in another process.
 
+mod approve;
 mod progress;
 mod prove;
 mod steps;
@@ -58,8 +59,12 @@ pub async fn run(config: &Config, folder: &Path, lines: u32, progress: &Progress
     // The process that went on lived eleven minutes later; from here on so does this one.
     let db = open(&database, Clock::Shifted(STALE)).await?;
     steps::audit_plan(&db, config).await?;
-    progress.step("proof");
+    progress.step("V2 is proved, approved, applied, refreshed");
     proofs.extend(prove::second_version(&db, &plan, &v2).await?);
+    approve::approve(&db, v2.order).await?;
+    let (engine, _peers) = steps::engine(&db, config).await?;
+    approve::apply(&engine, progress).await?;
+    proofs.extend(approve::prove(&db, v2.order).await?);
     proofs.push(prove::rules(&db).await?);
     let order_no = prove::order_number(&db, v1.order).await?;
     progress.done();

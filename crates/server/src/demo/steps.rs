@@ -4,10 +4,11 @@ use std::path::Path;
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
-use counterfoil_db::{Db, Instant, Read, sql};
+use counterfoil_db::{Db, Instant, Query, Read, sql};
 use counterfoil_payment::PaymentError;
 use counterfoil_payment::bill_import::{
-    ImportOptions, import_accounts, import_bills, import_companies, import_partners,
+    ImportOptions, import_accounts, import_bills, import_companies, import_dictionary,
+    import_partners,
 };
 use counterfoil_payment::kinds::{AUDIT_PLAN_CREATE, LOCK_ACTIVATE, SUBMIT_BUILD};
 use counterfoil_payment::session::add::{BillKey, Selection, add_bills};
@@ -49,6 +50,7 @@ pub async fn import(db: &Db, folder: &Path) -> Result<Vec<Proof>> {
     import_companies(db, file("companies.csv")?, options).await?;
     import_partners(db, file("partners.csv")?, options).await?;
     import_accounts(db, file("accounts.csv")?, options).await?;
+    import_dictionary(db, file("dictionary.csv")?, options).await?;
     let bills = import_bills(db, file("bills.csv")?, options).await?;
     let good = Proof::new(
         "bills imported",
@@ -74,11 +76,16 @@ async fn ledger_rows(db: &Db) -> Result<i64> {
     Ok(db.count(sql!("SELECT COUNT(*) FROM fi_monthly_income_difference")).await?)
 }
 
-/// V1: all bills of the month but D, through S03, S04 and S05.
+/// V1: all bills of the month that the treasury pays but D, through S03, S04 and S05.
 pub async fn first_version(db: &Db, config: &Config, progress: &Progress) -> Result<Submission> {
     let session = open_new(db, PREPARER).await?;
     let editor = Editor { session, user: PREPARER };
-    add_bills(db, editor, &whole_month()?, &Tolerance::default()).await?;
+    // All companies but the last: that one's asset manager is paid offline, in an order of its own.
+    for company in sample::treasury_companies() {
+        let month: BillMonth = sample::MONTH.parse().context("the sample's month")?;
+        let bills = Selection::Month { month, company: Some(company), partner: None };
+        add_bills(db, editor, &bills, &Tolerance::default()).await?;
+    }
     let left_out = every(db, session, 3).await?;
     remove_bills(db, editor, &Selection::Bills(left_out)).await?;
     let v1 = submit(db, &Kicker::none(), session, PREPARER).await?;
@@ -90,11 +97,6 @@ pub async fn first_version(db: &Db, config: &Config, progress: &Progress) -> Res
     succeeded(progress.watch(db, v1.version, "LOCK_ACTIVATE", lines, activate).await?)?;
     succeeded(round(&engine.0, AUDIT_PLAN_CREATE.handler).await?)?;
     Ok(v1)
-}
-
-fn whole_month() -> Result<Selection> {
-    let month: BillMonth = sample::MONTH.parse().context("the sample's month")?;
-    Ok(Selection::Month { month, company: None, partner: None })
 }
 
 /// Opens the revision and applies B, C and D.
@@ -152,7 +154,8 @@ pub async fn activate_in_process(database: &Path, now: Instant, killed: bool) ->
     Ok(output.status.success())
 }
 
-async fn engine(db: &Db, config: &Config) -> Result<(Engine, OwnPeers)> {
+/// The engine of one step, with the peers it talks to.
+pub async fn engine(db: &Db, config: &Config) -> Result<(Engine, OwnPeers)> {
     let mut config = config.clone();
     config.signing.complete(&mut config.apps);
     let own = OwnPeers::start(db, &config).await?;
@@ -190,18 +193,20 @@ async fn every(db: &Db, session: SessionId, offset: usize) -> Result<Vec<BillKey
     rows.iter().skip(offset).step_by(ONE_OF).map(key).collect()
 }
 
-/// Payable bills of the ledger that the session does not hold and did not just give up.
+/// Bills of V1's companies that the session does not hold and did not just give up.
 async fn not_selected(db: &Db, session: SessionId, given_up: &[BillKey]) -> Result<Vec<BillKey>> {
-    let query = sql!(
+    let query = Query::new(
         "SELECT d.station_id, d.bill_yearmonth FROM fi_monthly_income_difference d
          WHERE d.locked_order_bill_id IS NULL AND d.deleted = 0
+           AND d.project_company_id IN :companies
            AND NOT EXISTS (SELECT 1 FROM selection_session_item i
              WHERE i.session_id = :session AND i.station_id = d.station_id
                AND i.bill_yearmonth = d.bill_yearmonth AND i.deleted = 0)
          ORDER BY d.id LIMIT :most",
-        session = session.0,
-        most = i64::try_from(MAX_MOVED)?,
-    );
+    )
+    .bind("session", session.0)
+    .bind("most", i64::try_from(MAX_MOVED)?)
+    .bind_list("companies", sample::treasury_companies());
     let rows = db.rows(query).await?;
     let keys: Vec<BillKey> = rows.iter().map(key).collect::<Result<_>>()?;
     Ok(keys.into_iter().filter(|key| !given_up.contains(key)).collect())

@@ -31,6 +31,8 @@ pub struct Sample {
     pub partners: String,
     /// `accounts.csv`: the partners' accounts and those of households that have a small bill.
     pub accounts: String,
+    /// `dictionary.csv`: for whom the treasury pays.
+    pub dictionary: String,
     /// `bills.csv`.
     pub bills: String,
     /// `bills-bad.csv`: a good row and a dozen that are wrong, each in its own way.
@@ -39,11 +41,12 @@ pub struct Sample {
 
 impl Sample {
     /// The files with their names, in the order in which they can be imported.
-    pub fn files(&self) -> [(&'static str, &str); 5] {
+    pub fn files(&self) -> [(&'static str, &str); 6] {
         [
             ("companies.csv", &self.companies),
             ("partners.csv", &self.partners),
             ("accounts.csv", &self.accounts),
+            ("dictionary.csv", &self.dictionary),
             ("bills.csv", &self.bills),
             ("bills-bad.csv", &self.bad_bills),
         ]
@@ -93,9 +96,20 @@ pub fn generate(seed: u64, stations: u32) -> Sample {
         companies,
         partners,
         accounts: accounts.text(),
+        dictionary: dictionary(),
         bills: bills.text(),
         bad_bills: bad::bills(),
     }
+}
+
+/// The treasury pays for the first asset manager's companies; the other one's are paid offline.
+fn dictionary() -> String {
+    let mut table = Table::new(&["dict_type", "dict_key", "dict_value", "status"]);
+    for (at, manager) in ASSET_MANAGERS.iter().enumerate() {
+        let status = if at == 0 { "1" } else { "0" };
+        table.row(&["ASSET_MANAGER", manager, "资产管理方", status]);
+    }
+    table.text()
 }
 
 fn companies(random: &mut Random) -> String {
@@ -108,7 +122,7 @@ fn companies(random: &mut Random) -> String {
         "epctenantid",
     ]);
     for (at, (name, organisation)) in COMPANIES.iter().enumerate() {
-        // The last one has another asset manager: an order over it and others goes offline.
+        // The last one has another asset manager: an order over it and others has no payment type.
         let manager = ASSET_MANAGERS[usize::from(at + 1 == COMPANIES.len())];
         let id = company_id(at);
         table.row(&[&id, name, manager, &account_no(random), organisation, "T2026"]);
@@ -157,8 +171,20 @@ fn partners(random: &mut Random, accounts: &mut Table) -> String {
     table.text()
 }
 
+/// The ids of the companies that the treasury pays for: all but the last.
+pub fn treasury_companies() -> impl Iterator<Item = i64> {
+    (0..COMPANIES.len() as i64 - 1).map(|at| FIRST_COMPANY + at)
+}
+
+/// The id of the company that is paid offline.
+pub fn offline_company() -> i64 {
+    FIRST_COMPANY + COMPANIES.len() as i64 - 1
+}
+
+const FIRST_COMPANY: i64 = 101;
+
 fn company_id(at: usize) -> String {
-    (101 + at).to_string()
+    (FIRST_COMPANY + at as i64).to_string()
 }
 
 fn partner_id(at: usize) -> String {

@@ -34,7 +34,8 @@ on_every_database! {
         let house = House::build(&app).await;
         // The binary's own tables too.
         told(&app, 0, &["migrate"]).await;
-        let mut partner = counterfoil(&app, &["serve", "--role", "partner", "--listen", "127.0.0.1:0"])
+        let words = ["serve", "--role", "partner", "--listen", "127.0.0.1:0"];
+        let mut partner = counterfoil(&app, &words)
             .stderr(Stdio::piped())
             .spawn()
             .expect("the partner's process");

@@ -56,6 +56,21 @@ on_every_database! {
         assert_eq!(house.rerun(1).await.succeeded, 1);
     }
 
+    async fn of_a_cancelled_order_nothing_more_is_said(app: TestApp) {
+        let house = House::build(&app).await;
+        house.approved(1, "idempotent").await;
+        house.trouble(counterfoil_server::api::partner::Trouble::Refuse);
+        house.round().await;
+        house.well_again();
+        app.execute("UPDATE fi_resident_income_payment_order SET status = 90").await;
+        house.later();
+        let summary = house.round().await;
+        assert_eq!((summary.cancelled, summary.failed), (1, 0), "{summary:?}");
+        assert_eq!((house.task(1).await, house.chunks(1).await),
+            ("4|1".to_owned(), "FAIL|1".to_owned()));
+        assert_eq!(house.received(1).await, "");
+    }
+
     async fn a_line_without_a_result_keeps_everything_at_home(app: TestApp) {
         let house = House::build(&app).await;
         house.approved(1, "definite").await;
@@ -63,7 +78,31 @@ on_every_database! {
                      WHERE id = 103").await;
         assert_eq!(house.round().await.failed, 1);
         assert!(house.message(1).await.contains("line 103 (type 20, status 10)"));
-        assert_eq!((house.chunks(1).await, house.received(1).await), (String::new(), String::new()));
+        assert_eq!(house.chunks(1).await, "");
+        assert_eq!(house.received(1).await, "");
+    }
+
+    async fn every_rule_of_the_push_can_break_and_names_the_row(app: TestApp) {
+        let house = House::build(&app).await;
+        house.approved(1, "definite").await;
+        house.round().await;
+        let broken = async || {
+            let mut names = Vec::new();
+            for rule in counterfoil_payment::partner_push::RULES {
+                if let Some(breach) = counterfoil_task::check(&app.db, rule).await.expect("read") {
+                    assert_eq!(breach.rows.len(), 1, "{breach:?}");
+                    names.push(rule.name);
+                }
+            }
+            names
+        };
+        assert!(broken().await.is_empty());
+        app.execute("UPDATE fi_resident_income_payment_external_log SET status = 'WAIT_PROCESS'")
+            .await;
+        assert_eq!(broken().await, ["pushed-means-every-chunk-is-settled"]);
+        app.execute("DELETE FROM fi_async_task").await;
+        app.pass_minutes(300);
+        assert_eq!(broken().await, ["no-delivery-hangs"]);
     }
 
     async fn a_base_data_build_fails_visibly_where_nothing_builds(app: TestApp) {

@@ -101,7 +101,8 @@ on_every_database! {
         house.partners.set_trouble(Some(Trouble::Refuse), Some(1));
         house.round().await;
         let found = async |order: Option<i64>, status| {
-            let search = DeliverySearch { order: order.map(OrderId), status, before: None, limit: 9 };
+            let order = order.map(OrderId);
+            let search = DeliverySearch { order, status, before: None, limit: 9 };
             let rows = deliveries(&app.db, &search).await.expect("rows");
             rows.iter().map(|row| row.payment_order_id.0).collect::<Vec<_>>()
         };

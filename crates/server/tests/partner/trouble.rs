@@ -182,7 +182,8 @@ on_every_database! {
         house.partner(2, "definite").await;
         app.execute("UPDATE sys_partner SET endpoint = 'http://127.0.0.1:9/' WHERE id = 1").await;
         app.execute("INSERT INTO fi_resident_income_payment_order_bill
-               (id, payment_order_id, data_version, submit_round, line_type, line_status, partner_id)
+               (id, payment_order_id, data_version, submit_round, line_type, line_status,
+                partner_id)
              VALUES (104, 1, 1, 1, 10, 20, 2)").await;
         assert_eq!(house.round().await.failed, 1);
         // A second chunk of the silent partner, as a longer order has it.

@@ -277,13 +277,13 @@ const DECIDED: &[Case] = &[
         "waits for the treasury",
         || paying("TREASURY", Some("PUSHING")),
         "Order PO1 is approved and waits for payment (TREASURY, PUSHING).",
-        &[],
+        &["counterfoil push-batch list --order 1"],
     ),
     (
         "waits offline",
         || paying("OFFLINE", None),
         "Order PO1 is approved and waits for its offline payment to be recorded.",
-        &[],
+        &["counterfoil order record-payment 1"],
     ),
     ("paid", || decided("APPROVED", 50), "Order PO1 is paid in full.", &[]),
     (

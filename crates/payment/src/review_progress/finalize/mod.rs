@@ -51,7 +51,10 @@ pub(super) async fn finalize(
     };
     if facts.target == WAIT_PAY {
         park::unless_payable(turn, &facts, *settings).await?;
-        plan.payment_type = Some(payment_type::decide(db, &facts).await?);
+        plan.payment_type = match payment_type::decide(db, &facts).await? {
+            Ok(payment_type) => Some(payment_type),
+            Err(why) => return park::without_payment_type(turn, &facts, why).await,
+        };
     }
     transact!(commit::commit(turn, &facts, &plan))
 }

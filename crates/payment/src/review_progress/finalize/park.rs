@@ -2,7 +2,8 @@
 //! has looked.
 
 use counterfoil_db::{Value, sql, transact};
-use counterfoil_task::{Turn, WorkError};
+use counterfoil_protocol::LineId;
+use counterfoil_task::{Turn, TurnEnd, WorkError};
 
 use super::recheck::{self, RECHECK_VIOLATED, RecheckSettings, Violation};
 use crate::review_progress::facts::Progressed;
@@ -34,10 +35,7 @@ pub(super) async fn unless_payable(
         for violation in page.iter().take(MAX_NAMED - named.len()) {
             named.push(format!(
                 "{} {}: {} ({})",
-                violation.station,
-                violation.month,
-                violation.message(),
-                violation.code
+                violation.station, violation.month, violation.message, violation.code
             ));
         }
         if !page.is_empty() {
@@ -50,6 +48,31 @@ pub(super) async fn unless_payable(
     let message = format!("{count} violations before payment: {}", named.join("; "));
     Err(WorkError::Failed { code: RECHECK_VIOLATED, message })
 }
+
+/// Parks an order that has no payment type: a revision may mend it, and nothing else is stuck.
+///
+/// # Errors
+/// `RECHECK_VIOLATED`, always.
+pub(super) async fn without_payment_type(
+    turn: &Turn<'_>,
+    facts: &Progressed,
+    why: String,
+) -> Result<TurnEnd, WorkError> {
+    transact!(forget(turn, facts))?;
+    let violation = Violation {
+        line: LineId(0),
+        station: String::new(),
+        month: String::new(),
+        code: recheck::PAYMENT_TYPE,
+        message: why.clone(),
+    };
+    let found = [violation];
+    transact!(keep(turn, facts, &found))?;
+    Err(WorkError::Failed { code: RECHECK_VIOLATED, message: why })
+}
+
+/// Characters of a violation's detail.
+const MAX_DETAIL: usize = 255;
 
 /// What an earlier look found goes, part by part: it may long be mended.
 async fn forget(turn: &Turn<'_>, facts: &Progressed) -> Result<(), WorkError> {
@@ -83,7 +106,7 @@ async fn keep(turn: &Turn<'_>, facts: &Progressed, page: &[Violation]) -> Result
             violation.station.clone().into(),
             violation.month.clone().into(),
             violation.code.into(),
-            violation.message().into(),
+            violation.message.chars().take(MAX_DETAIL).collect::<String>().into(),
         ]
     };
     for part in page.chunks(MAX_ROWS as usize) {

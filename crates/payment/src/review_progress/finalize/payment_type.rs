@@ -56,8 +56,11 @@ fn manager(managers: &Managers) -> Result<&str, String> {
 /// Companies or codes named in one message.
 const MAX_SHOWN: usize = 10;
 
-/// Reads the project payments and decides.
-pub(super) async fn decide(from: &impl Read, facts: &Progressed) -> Result<PaymentType, WorkError> {
+/// Reads the project payments and decides. The inner error says why there is no payment type.
+pub(super) async fn decide(
+    from: &impl Read,
+    facts: &Progressed,
+) -> Result<Result<PaymentType, String>, WorkError> {
     let query = sql!(
         "SELECT p.project_company_id AS company, c.asset_manager_code AS manager
          FROM fi_resident_income_payment_order_project_payment p
@@ -75,13 +78,17 @@ pub(super) async fn decide(from: &impl Read, facts: &Progressed) -> Result<Payme
     for row in from.rows(query).await? {
         managers.insert(row.int("company")?, row.maybe_text("manager")?);
     }
-    let code = manager(&managers).map_err(|why| WorkError::failed("payment-type-unknown", why))?;
+    let code = match manager(&managers) {
+        Ok(code) => code,
+        Err(why) => return Ok(Err(why)),
+    };
     let normal = sql!(
         "SELECT COUNT(*) FROM sys_dict
          WHERE dict_type = 'ASSET_MANAGER' AND dict_key = :code AND status = 1 AND deleted = 0",
         code = code,
     );
-    Ok(if from.count(normal).await? > 0 { PaymentType::Treasury } else { PaymentType::Offline })
+    let is_normal = from.count(normal).await? > 0;
+    Ok(Ok(if is_normal { PaymentType::Treasury } else { PaymentType::Offline }))
 }
 
 #[cfg(test)]

@@ -38,16 +38,16 @@ pub struct Violation {
     pub month: String,
     /// The stable code.
     pub code: &'static str,
+    /// What is wrong, for people.
+    pub message: String,
 }
 
-impl Violation {
-    /// What is wrong, for people.
-    pub fn message(&self) -> &'static str {
-        CONDITIONS
-            .iter()
-            .find(|condition| condition.code == self.code)
-            .map_or("", |condition| condition.message)
-    }
+/// The order as a whole has no payment type; its line is 0.
+pub(super) const PAYMENT_TYPE: &str = "recheck-payment-type";
+
+fn known(stored: &str) -> Option<&'static str> {
+    let mut codes = CONDITIONS.iter().map(|condition| condition.code).chain([PAYMENT_TYPE]);
+    codes.find(|code| *code == stored)
 }
 
 struct Condition {
@@ -184,7 +184,7 @@ pub(super) async fn page(
     for row in &rows {
         for (at, condition) in conditions(settings).enumerate() {
             if row.int(&format!("v{at}"))? == 1 {
-                found.push(violation(row, condition.code)?);
+                found.push(violation(row, condition)?);
             }
         }
     }
@@ -193,12 +193,13 @@ pub(super) async fn page(
     Ok((found, last))
 }
 
-fn violation(row: &Row, code: &'static str) -> Result<Violation, WorkError> {
+fn violation(row: &Row, condition: &Condition) -> Result<Violation, WorkError> {
     Ok(Violation {
         line: LineId(row.int("id")?),
         station: row.text("station_id")?,
         month: row.text("bill_yearmonth")?,
-        code,
+        code: condition.code,
+        message: condition.message.into(),
     })
 }
 
@@ -243,7 +244,8 @@ pub async fn violations(
     limit: u32,
 ) -> Result<Vec<Violation>, crate::PaymentError> {
     let query = counterfoil_db::sql!(
-        "SELECT v.order_bill_id AS id, v.station_id, v.bill_yearmonth, v.violation_code
+        "SELECT v.order_bill_id AS id, v.station_id, v.bill_yearmonth, v.violation_code,
+                v.detail
          FROM payment_recheck_violation v
          JOIN fi_resident_income_payment_review_callback_progress p ON p.id = v.progress_id
          WHERE v.payment_order_id = :order AND v.deleted = 0
@@ -255,13 +257,13 @@ pub async fn violations(
     let mut found = Vec::new();
     for row in db.rows(query).await? {
         let stored = row.text("violation_code")?;
-        let known = CONDITIONS.iter().find(|condition| condition.code == stored);
-        if let Some(condition) = known {
+        if let Some(code) = known(&stored) {
             found.push(Violation {
                 line: LineId(row.int("id")?),
                 station: row.text("station_id")?,
                 month: row.text("bill_yearmonth")?,
-                code: condition.code,
+                code,
+                message: row.text("detail")?,
             });
         }
     }

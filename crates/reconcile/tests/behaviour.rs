@@ -1,0 +1,10 @@
+//! The two sides of reconciliation, on every database: what each finds, repairs, retires, refuses.
+
+mod behaviour {
+    mod centre;
+    mod crash;
+    mod findings;
+    mod pair;
+    mod receive;
+    mod retire;
+}
