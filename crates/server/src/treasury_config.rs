@@ -19,6 +19,15 @@ pub struct TreasuryConfig {
     pub idempotent: bool,
     /// How long a call to it may take, in milliseconds.
     pub timeout_ms: u64,
+    /// A Redis that keeps two processes from creating one order's batches at the same time; empty =
+    /// the database alone does.
+    pub redis_url: String,
+    /// Kafka's brokers, to which notices are posted; empty = the notice pushes in this process.
+    pub kafka_brokers: String,
+    /// The notices' topic.
+    pub kafka_topic: String,
+    /// The group that whoever listens belongs to.
+    pub kafka_group: String,
 }
 
 impl Default for TreasuryConfig {
@@ -30,6 +39,10 @@ impl Default for TreasuryConfig {
             url: String::new(),
             idempotent: false,
             timeout_ms: 60_000,
+            redis_url: String::new(),
+            kafka_brokers: String::new(),
+            kafka_topic: "resident-income-payment".into(),
+            kafka_group: "counterfoil".into(),
         }
     }
 }

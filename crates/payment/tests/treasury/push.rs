@@ -168,7 +168,8 @@ on_every_database! {
         let channel = Scripted::default();
         hand.push_round(&channel).await;
         assert_eq!(hand.standing().await[..2], ["PUSH_FAIL", "40|PUSH_FAILED"]);
-        let why = app.value("SELECT error_message FROM fi_resident_income_payment_push_batch").await;
+        let why = "SELECT error_message FROM fi_resident_income_payment_push_batch";
+        let why = app.value(why).await;
         assert!(why.contains("payer-missing"), "{why}");
         app.execute("INSERT INTO fi_resident_income_payment_order_project_payment
             (payment_order_id, data_version, submit_round, project_company_id, payer_account)
