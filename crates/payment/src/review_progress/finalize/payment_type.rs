@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_companies_must_agree_on_one_asset_manager() {
+    fn the_companies_must_agree_on_who_runs_their_assets() {
         let codes = |codes: &[Option<&str>]| -> Codes {
             let numbered = codes.iter().enumerate();
             numbered.map(|(at, code)| (at as i64, code.map(str::to_owned))).collect()
