@@ -5,19 +5,23 @@
 
 mod decision_receiver;
 mod error;
+mod form_centre;
 mod http_treasury;
 pub mod iso20022;
 mod partner_inbox;
 mod review_centre;
 mod secrets;
+mod service_halls;
 mod signed;
 
 pub use decision_receiver::HttpDecisionReceiver;
 pub use error::RemoteError;
+pub use form_centre::HttpFormCentre;
 pub use http_treasury::{HTTP_TREASURY, HttpTreasury, MAX_TREASURY_TIME};
 pub use partner_inbox::{HttpPartnerInbox, MAX_PARTNER_TIME};
 pub use review_centre::{
     HttpReviewCentre, MAX_ANSWER_BYTES, MAX_CONNECT_TIME, MAX_REVIEW_CENTRE_TIME,
 };
 pub use secrets::{EnvironmentAndFiles, Secrets};
+pub use service_halls::HttpServiceHalls;
 pub use signed::{MAX_SIGNED_ANSWER_BYTES, MAX_SIGNED_TIME, SignedAnswer, SignedClient};

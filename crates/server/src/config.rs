@@ -17,6 +17,7 @@ use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 use serde::{Deserialize, Serialize};
 
+use crate::reconcile_config::{FcConfig, SvchallConfig};
 use crate::signing_config::{AppConfig, SigningConfig};
 
 /// Variables under our prefix that are no configuration.
@@ -55,6 +56,10 @@ pub struct Config {
     pub signing: SigningConfig,
     /// The programs that are trusted, by app key.
     pub apps: BTreeMap<String, AppConfig>,
+    /// The form centre.
+    pub fc: FcConfig,
+    /// The service hall.
+    pub svchall: SvchallConfig,
 }
 
 /// Hints after a commit that a task is ready. Off or lost, the scan finds the task.
@@ -238,6 +243,8 @@ impl Default for Config {
             partner: PartnerConfig::default(),
             signing: SigningConfig::default(),
             apps: BTreeMap::new(),
+            fc: FcConfig::default(),
+            svchall: SvchallConfig::default(),
         }
     }
 }
@@ -300,6 +307,8 @@ impl Config {
             "partner.timeout-ms must be from 1 to {MAX_TIMEOUT_MS}"
         );
         self.signing.check()?;
+        self.fc.answer.reconcile.check()?;
+        self.svchall.answer_reconcile.check()?;
         Ok(())
     }
 

@@ -6,6 +6,8 @@ pub mod cli;
 pub mod config;
 pub mod demo;
 pub mod files;
+pub mod reconcile_config;
+pub mod reconcile_wiring;
 pub mod sample;
 pub mod scheduler;
 pub mod serve;

@@ -27,6 +27,7 @@ pub fn migrations() -> Vec<Migration> {
         counterfoil_task::MIGRATIONS,
         counterfoil_payment::MIGRATIONS,
         counterfoil_review::MIGRATIONS,
+        counterfoil_reconcile::MIGRATIONS,
         crate::api::nonce::MIGRATIONS,
     ];
     domains.concat()
@@ -78,7 +79,8 @@ pub fn engine(db: &Db, config: &Config, own_url: &str) -> Result<Engine> {
     let payment = SignedClient::new(&named(&config.payment.url), payment_app, ring, terms)?;
     let receiver = Arc::new(HttpDecisionReceiver::new(payment, db.clone()));
     let recheck = RecheckSettings { no_small_bill: config.recheck.no_small_bill };
-    Ok(Engine::new(db.clone(), EngineSettings::default())
+    let engine = Engine::new(db.clone(), EngineSettings::default());
+    Ok(crate::reconcile_wiring::add(engine, config)?
         .with(submit_build::SubmitBuild)
         .with(lock_activation::LockActivation)
         .with(AuditPlan::new(centre.clone()))

@@ -116,11 +116,6 @@ pub struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Who this process is, in leases.
-    pub fn worker(&self) -> &str {
-        self.worker
-    }
-
     /// Whether the process is stopping: a long turn lets go at its next commit.
     pub fn is_stopping(&self) -> bool {
         self.shutdown.is_asked()
