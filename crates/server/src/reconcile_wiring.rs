@@ -7,13 +7,18 @@ use anyhow::{Context, Result};
 use axum::Router;
 use chrono::{FixedOffset, TimeDelta};
 use counterfoil_db::{Db, Instant};
+use counterfoil_reconcile::delivery::{Carried, Carrier};
+use counterfoil_reconcile::form_centre::delivery;
 use counterfoil_reconcile::form_centre::turns::{DISPATCH, Dispatching, SCHEDULE, Schedule};
 use counterfoil_reconcile::service_hall::turns::{WORK, Working};
+use counterfoil_reconcile::service_hall::{HallSettings, inbox};
+use counterfoil_reconcile::wire::Envelope;
 use counterfoil_remote::{HttpFormCentre, HttpServiceHalls, SignedClient};
 use counterfoil_task::{Engine, Shutdown};
 use croner::Cron;
 
 use crate::api::form_admin::admin_router;
+use crate::api::form_answers::answers_router;
 use crate::api::form_sync::{centre_router, hall_router};
 use crate::api::signed::Gate;
 use crate::config::Config;
@@ -64,6 +69,7 @@ pub fn router(db: &Db, config: &Config, is_centre: bool, is_hall: bool) -> Resul
         let gate = Gate::new(db, config)?;
         router = router.merge(centre_router(db.clone(), settings.clone(), gate.clone()));
         let apps = centre.admin_apps.clone();
+        router = router.merge(answers_router(db.clone(), apps.clone(), gate.clone()));
         router = router.merge(admin_router(db.clone(), settings, apps, gate));
     }
     if is_hall {
@@ -72,6 +78,42 @@ pub fn router(db: &Db, config: &Config, is_centre: bool, is_hall: bool) -> Resul
         router = router.merge(hall_router(db.clone(), settings, Gate::new(db, config)?, path));
     }
     Ok(router)
+}
+
+/// Carries deliveries to the hall of this very process.
+struct InProcess {
+    db: Db,
+    settings: HallSettings,
+}
+
+#[async_trait::async_trait]
+impl Carrier for InProcess {
+    async fn carry(&self, envelope: &Envelope) -> Carried {
+        match inbox::take(&self.db, &self.settings, envelope).await {
+            Ok(_) => Carried::Confirmed,
+            Err(error) if error.refused().is_some() => {
+                Carried::Returned { message: error.to_string() }
+            }
+            Err(error) => Carried::Unknown { message: error.to_string() },
+        }
+    }
+}
+
+/// Publishes deliveries while centre and hall are one process. Between two processes there is no
+/// carrier yet: what is missing there, reconciliation finds.
+pub async fn publish(db: Db, config: Config, mut shutdown: Shutdown) {
+    let own = config.signing.app_key.as_str();
+    let centre = &config.fc.answer.reconcile;
+    let hall = config.svchall.answer_reconcile.settings(own);
+    let settings = centre.settings(own);
+    let carrier = InProcess { db: db.clone(), settings: hall };
+    let pause = i64::try_from(centre.scan_interval_ms).unwrap_or(i64::MAX);
+    while !shutdown.is_asked() {
+        if let Err(error) = delivery::publish(&db, &settings, &carrier).await {
+            tracing::warn!(%error, "deliveries were not published");
+        }
+        scheduler::pause(TimeDelta::milliseconds(pause), &mut shutdown).await;
+    }
 }
 
 /// A handler with its own interval or cron expression.

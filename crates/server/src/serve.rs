@@ -138,6 +138,10 @@ fn start_work(
     {
         parts.spawn(job.run(engine.clone(), shutdown.clone()));
     }
+    if roles.contains(&Role::Centre) && roles.contains(&Role::Hall) {
+        let (db, config) = (engine.db().clone(), config.clone());
+        parts.spawn(reconcile_wiring::publish(db, config, shutdown.clone()));
+    }
     if roles.contains(&Role::Scheduler) {
         let jobs = scheduler::jobs(&engine, &config.scheduler)?;
         let rules = scheduler::rules_cron(&config.scheduler)?;

@@ -1,6 +1,7 @@
 //! The HTTP side: one room per path prefix, and what they share about bodies and errors.
 
 pub mod form_admin;
+pub mod form_answers;
 pub mod form_sync;
 pub mod nonce;
 pub mod partner;
