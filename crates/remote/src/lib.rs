@@ -3,9 +3,9 @@
 //! The program installs rustls' ring provider first thing
 //! (`rustls::crypto::ring::default_provider().install_default()`); no client can be made without.
 
+mod answer_centre;
 mod decision_receiver;
 mod error;
-mod form_centre;
 mod http_treasury;
 pub mod iso20022;
 mod partner_inbox;
@@ -14,9 +14,9 @@ mod secrets;
 mod service_halls;
 mod signed;
 
+pub use answer_centre::HttpFormCentre;
 pub use decision_receiver::HttpDecisionReceiver;
 pub use error::RemoteError;
-pub use form_centre::HttpFormCentre;
 pub use http_treasury::{HTTP_TREASURY, HttpTreasury, MAX_TREASURY_TIME};
 pub use partner_inbox::{HttpPartnerInbox, MAX_PARTNER_TIME};
 pub use review_centre::{

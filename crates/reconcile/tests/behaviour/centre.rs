@@ -196,7 +196,8 @@ on_every_database! {
         }
         pair.pass(901);
         pair.dispatch().await;
-        let row = "SELECT state, reason_code, attempt, active_consumer_key FROM answer_reconcile_task";
+        let row = "SELECT state, reason_code, attempt, active_consumer_key
+                   FROM answer_reconcile_task";
         assert_eq!(pair.app.value(row).await, "FAILED|LEASE_EXPIRED|4|NULL");
     }
 
