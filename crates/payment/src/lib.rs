@@ -10,6 +10,7 @@ pub mod kinds;
 pub mod lock_activation;
 pub mod lock_release;
 pub mod order_cancel;
+pub mod order_proof;
 pub mod order_view;
 pub mod partner_key;
 pub mod partner_push;

@@ -105,6 +105,8 @@ pub const ORDER: Machine = Machine {
         ("20", "90", "cancel"),
         ("30", "90", "cancel"),
         ("40", "90", "cancel, TREASURY, refreshed and not pushed"),
+        ("40", "50", "every payable line paid, or payment recorded"),
+        ("50", "40", "a payment came back"),
     ],
 };
 
@@ -176,9 +178,135 @@ pub const DELIVERY: Machine = Machine {
     ],
 };
 
+/// `status_refresh_shard.task_status`.
+pub const SHARD: Machine = Machine {
+    name: "status_refresh_shard.task_status",
+    states: &[
+        ("PENDING", "PENDING"),
+        ("RUNNING", "RUNNING"),
+        ("FAILED", "FAILED"),
+        ("SUCCESS", "SUCCESS"),
+    ],
+    edges: &[
+        ("", "PENDING", "S08 finalize, a payment's result, or a person"),
+        ("PENDING", "RUNNING", "lease"),
+        ("FAILED", "RUNNING", "lease when due"),
+        ("RUNNING", "RUNNING", "lease once expired"),
+        ("RUNNING", "PENDING", "a sub-batch"),
+        ("RUNNING", "FAILED", "failure"),
+        ("RUNNING", "SUCCESS", "the last sub-batch"),
+    ],
+};
+
+/// `snapshot_refresh_progress.status`.
+pub const SNAPSHOT: Machine = Machine {
+    name: "snapshot_refresh_progress.status",
+    states: &[
+        ("INIT", "INIT"),
+        ("RUNNING", "RUNNING"),
+        ("FAILED", "FAILED"),
+        ("SUCCESS", "SUCCESS"),
+    ],
+    edges: &[
+        ("", "INIT", "S13's first run"),
+        ("INIT", "RUNNING", "lease"),
+        ("FAILED", "RUNNING", "lease"),
+        ("RUNNING", "RUNNING", "a batch, or lease once expired"),
+        ("RUNNING", "FAILED", "failure"),
+        ("RUNNING", "SUCCESS", "no payable line is left"),
+    ],
+};
+
+/// `push_batch.status`.
+pub const PUSH_BATCH: Machine = Machine {
+    name: "push_batch.status",
+    states: &[
+        ("WAIT_PUSH", "WAIT_PUSH"),
+        ("PUSHING", "PUSHING"),
+        ("PUSH_SUCCESS", "PUSH_SUCCESS"),
+        ("PUSH_PARTIAL_SUCCESS", "PUSH_PARTIAL_SUCCESS"),
+        ("WAIT_DATA_FIX", "WAIT_DATA_FIX"),
+        ("PUSH_FAIL", "PUSH_FAIL"),
+    ],
+    edges: &[
+        ("", "WAIT_PUSH", "creation"),
+        ("WAIT_PUSH", "PUSHING", "claim"),
+        ("PUSH_FAIL", "PUSHING", "claim"),
+        ("WAIT_PUSH", "WAIT_DATA_FIX", "nothing in it can be sent"),
+        ("PUSH_FAIL", "WAIT_DATA_FIX", "nothing in it can be sent"),
+        ("WAIT_PUSH", "PUSH_FAIL", "no account pays"),
+        ("PUSHING", "PUSH_SUCCESS", "all of it accepted"),
+        ("PUSHING", "PUSH_PARTIAL_SUCCESS", "some of it accepted"),
+        ("PUSHING", "WAIT_DATA_FIX", "some of it needs a person"),
+        ("PUSHING", "PUSH_FAIL", "certainly not accepted"),
+        ("PUSHING", "PUSHING", "no verdict; asked about"),
+        ("WAIT_DATA_FIX", "WAIT_PUSH", "fix"),
+        ("PUSH_PARTIAL_SUCCESS", "WAIT_PUSH", "fix"),
+        ("PUSH_SUCCESS", "WAIT_PUSH", "fix of a failed payment"),
+        ("PUSH_SUCCESS", "PUSH_PARTIAL_SUCCESS", "an answer refuses a line later"),
+        ("WAIT_PUSH", "PUSH_SUCCESS", "the last open line is paid after all"),
+    ],
+};
+
+/// `push_batch_detail.push_status`.
+pub const PUSH_DETAIL: Machine = Machine {
+    name: "push_batch_detail.push_status",
+    states: &[
+        ("WAIT_PUSH", "WAIT_PUSH"),
+        ("PUSHED", "PUSHED"),
+        ("REJECTED", "REJECTED"),
+        ("WAIT_DATA_FIX", "WAIT_DATA_FIX"),
+    ],
+    edges: &[
+        ("", "WAIT_PUSH", "creation"),
+        ("WAIT_PUSH", "PUSHED", "its push is accepted, or a result names it"),
+        ("WAIT_PUSH", "REJECTED", "an answer refuses it"),
+        ("PUSHED", "REJECTED", "an answer refuses it"),
+        ("WAIT_PUSH", "WAIT_DATA_FIX", "payee changed, or it cannot be sent"),
+        ("WAIT_DATA_FIX", "WAIT_PUSH", "fix"),
+        ("REJECTED", "WAIT_PUSH", "fix"),
+        ("PUSHED", "WAIT_PUSH", "fix of a failed payment"),
+        ("WAIT_DATA_FIX", "PUSHED", "a result says paid after all"),
+    ],
+};
+
+/// `push_batch_detail.pay_status`. NULL = nothing is on its way.
+pub const PUSH_PAY: Machine = Machine {
+    name: "push_batch_detail.pay_status",
+    states: &[
+        ("NULL", "NULL"),
+        ("PAYING", "PAYING"),
+        ("PAID", "PAID"),
+        ("PAY_FAILED", "PAY_FAILED"),
+    ],
+    edges: &[
+        ("", "NULL", "creation"),
+        ("NULL", "PAYING", "its push is accepted"),
+        ("NULL", "PAID", "result"),
+        ("NULL", "PAY_FAILED", "result"),
+        ("PAYING", "PAID", "result"),
+        ("PAYING", "PAY_FAILED", "result"),
+        ("PAID", "PAY_FAILED", "the money came back"),
+        ("PAY_FAILED", "NULL", "fix"),
+    ],
+};
+
 /// All machines, for the docs and the test of forbidden edges.
-pub const MACHINES: [&Machine; 8] =
-    [&SESSION, &BATCH, &LOCK, &ORDER, &APPROVAL, &PROGRESS, &PROGRESS_MAIN, &DELIVERY];
+pub const MACHINES: [&Machine; 13] = [
+    &SESSION,
+    &BATCH,
+    &LOCK,
+    &ORDER,
+    &APPROVAL,
+    &PROGRESS,
+    &PROGRESS_MAIN,
+    &DELIVERY,
+    &SHARD,
+    &SNAPSHOT,
+    &PUSH_BATCH,
+    &PUSH_DETAIL,
+    &PUSH_PAY,
+];
 
 #[cfg(test)]
 mod tests {
@@ -207,6 +335,8 @@ mod tests {
             (&APPROVAL, "REJECTED"),
             (&PROGRESS, "DONE"),
             (&PROGRESS_MAIN, "SUPERSEDED"),
+            (&SHARD, "SUCCESS"),
+            (&SNAPSHOT, "SUCCESS"),
         ];
         for (machine, end) in nowhere {
             for (to, _) in machine.states {

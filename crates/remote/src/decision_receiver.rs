@@ -1,7 +1,7 @@
 //! Payment as the review centre's receiver of final decisions: a signed request, and an answer
 //! that is believed only when it is signed too.
 
-use counterfoil_db::Db;
+use chrono::{DateTime, Utc};
 use counterfoil_review::decision_notice::{DecisionReceiver, FinalDecision, Told};
 use serde::Serialize;
 use serde_json::Value;
@@ -11,17 +11,16 @@ use crate::signed::{SignedAnswer, SignedClient};
 
 const CALLBACKS: &str = "/api/payment/review-callbacks";
 
-/// Hands decisions over at payment's address. Its clock is the centre's database's.
+/// Hands decisions over at payment's address.
 #[derive(Debug, Clone)]
 pub struct HttpDecisionReceiver {
     client: SignedClient,
-    db: Db,
 }
 
 impl HttpDecisionReceiver {
     /// A receiver behind `client`.
-    pub fn new(client: SignedClient, db: Db) -> HttpDecisionReceiver {
-        HttpDecisionReceiver { client, db }
+    pub fn new(client: SignedClient) -> HttpDecisionReceiver {
+        HttpDecisionReceiver { client }
     }
 }
 
@@ -44,7 +43,7 @@ struct CallbackBody<'a> {
 
 #[async_trait::async_trait]
 impl DecisionReceiver for HttpDecisionReceiver {
-    async fn tell(&self, decision: &FinalDecision) -> Told {
+    async fn tell(&self, decision: &FinalDecision, now: DateTime<Utc>) -> Told {
         let body = CallbackBody {
             payment_order_id: decision.from.0,
             review_plan_id: decision.plan.0,
@@ -58,10 +57,6 @@ impl DecisionReceiver for HttpDecisionReceiver {
         };
         let Ok(body) = serde_json::to_vec(&body) else {
             return Told::Unknown { message: "the decision cannot be written as JSON".into() };
-        };
-        let now = match self.db.now().await {
-            Ok(now) => now,
-            Err(error) => return Told::Unknown { message: format!("no clock: {error}") },
         };
         match self.client.post(CALLBACKS, body, now).await {
             SignedAnswer::Proved { status, body } => read(status, &body),

@@ -4,10 +4,12 @@
 //! (`rustls::crypto::ring::default_provider().install_default()`); no client can be made without.
 
 mod answer_centre;
+mod creation_guard;
 mod decision_receiver;
 mod error;
 mod http_treasury;
 pub mod iso20022;
+mod notice_queue;
 mod partner_inbox;
 mod review_centre;
 mod secrets;
@@ -15,9 +17,11 @@ mod service_halls;
 mod signed;
 
 pub use answer_centre::HttpFormCentre;
+pub use creation_guard::RedisGuard;
 pub use decision_receiver::HttpDecisionReceiver;
 pub use error::RemoteError;
 pub use http_treasury::{HTTP_TREASURY, HttpTreasury, MAX_TREASURY_TIME};
+pub use notice_queue::{Heard, KafkaAddress, KafkaEar, KafkaPost};
 pub use partner_inbox::{HttpPartnerInbox, MAX_PARTNER_TIME};
 pub use review_centre::{
     HttpReviewCentre, MAX_ANSWER_BYTES, MAX_CONNECT_TIME, MAX_REVIEW_CENTRE_TIME,

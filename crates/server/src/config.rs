@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::reconcile_config::{FcConfig, SvchallConfig};
 use crate::signing_config::{AppConfig, SigningConfig};
+use crate::treasury_config::TreasuryConfig;
 
 /// Variables under our prefix that are no configuration.
 const OTHER_VARIABLES: [&str; 5] = ["TEST_POSTGRES", "TEST_MARIADB", "FAULT", "CONFIG", "LOG"];
@@ -52,6 +53,8 @@ pub struct Config {
     pub kick: KickConfig,
     /// The partners that are told what the review said.
     pub partner: PartnerConfig,
+    /// How orders are paid.
+    pub treasury: TreasuryConfig,
     /// Who this process is to other programs.
     pub signing: SigningConfig,
     /// The programs that are trusted, by app key.
@@ -241,6 +244,7 @@ impl Default for Config {
             qualification: QualificationConfig::default(),
             kick: KickConfig::default(),
             partner: PartnerConfig::default(),
+            treasury: TreasuryConfig::default(),
             signing: SigningConfig::default(),
             apps: BTreeMap::new(),
             fc: FcConfig::default(),
@@ -305,6 +309,10 @@ impl Config {
         anyhow::ensure!(
             (1..=MAX_TIMEOUT_MS).contains(&self.partner.timeout_ms),
             "partner.timeout-ms must be from 1 to {MAX_TIMEOUT_MS}"
+        );
+        anyhow::ensure!(
+            (1..=MAX_TIMEOUT_MS).contains(&self.treasury.timeout_ms),
+            "treasury.timeout-ms must be from 1 to {MAX_TIMEOUT_MS}"
         );
         self.signing.check()?;
         self.fc.answer.reconcile.check()?;

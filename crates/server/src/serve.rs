@@ -79,6 +79,9 @@ impl Service {
                 tracing::error!(%error, "the HTTP server ended");
             }
         });
+        if roles.contains(&Role::Worker) {
+            crate::treasury::listen(&mut parts, db, &config, &shutdown)?;
+        }
         start_work(&mut parts, Arc::new(engine), &config, roles, &shutdown)?;
         Ok(Service { address, handle, parts })
     }

@@ -12,7 +12,10 @@ use counterfoil_payment::review_callback::ReviewCallback;
 use counterfoil_payment::review_progress::{RecheckSettings, ReviewProgress};
 use counterfoil_payment::side_effect::{Rebuild, SideEffect};
 use counterfoil_payment::status_refresh::StatusRefresh;
-use counterfoil_payment::{audit_plan, lock_activation, lock_release, partner_push, submit_build};
+use counterfoil_payment::treasury::push::PushRetry;
+use counterfoil_payment::{
+    audit_plan, lock_activation, lock_release, partner_push, status_refresh, submit_build,
+};
 use counterfoil_remote::{
     EnvironmentAndFiles, HttpDecisionReceiver, HttpPartnerInbox, HttpReviewCentre, SignedClient,
 };
@@ -20,6 +23,7 @@ use counterfoil_review::decision_notice::DecisionNotice;
 use counterfoil_task::{Engine, EngineSettings, Rule};
 
 use crate::config::{Config, PartnerConfig};
+use crate::treasury;
 
 /// All migrations, of all domains.
 pub fn migrations() -> Vec<Migration> {
@@ -47,6 +51,8 @@ pub fn rules() -> Vec<Rule> {
         counterfoil_payment::rules::RULES,
         audit_plan::RULES,
         partner_push::RULES,
+        status_refresh::RULES,
+        counterfoil_payment::treasury::rules::RULES,
         counterfoil_review::rules::RULES,
     ];
     domains.concat()
@@ -77,15 +83,19 @@ pub fn engine(db: &Db, config: &Config, own_url: &str) -> Result<Engine> {
     let ring = Arc::new(config.keyring()?);
     let terms = config.signing.terms();
     let payment = SignedClient::new(&named(&config.payment.url), payment_app, ring, terms)?;
-    let receiver = Arc::new(HttpDecisionReceiver::new(payment, db.clone()));
+    let receiver = Arc::new(HttpDecisionReceiver::new(payment));
     let recheck = RecheckSettings { no_small_bill: config.recheck.no_small_bill };
+    let base_data = Arc::new(treasury::creation(config)?);
+    let side_effect = SideEffect::new(partner_inbox(&config.partner)?).with_base_data(base_data);
     let engine = Engine::new(db.clone(), EngineSettings::default());
     Ok(crate::reconcile_wiring::add(engine, config)?
         .with(submit_build::SubmitBuild)
         .with(lock_activation::LockActivation)
         .with(AuditPlan::new(centre.clone()))
         .with(lock_release::LockRelease::new(centre))
-        .with(SideEffect::new(partner_inbox(&config.partner)?))
+        .with(side_effect)
+        .with(treasury::notify(config)?)
+        .with_turns(PushRetry::new(treasury::channels(&config.treasury)?))
         .with_turns(Rebuild::default())
         .with(DecisionNotice::new(receiver))
         .with(ReviewCallback)

@@ -116,6 +116,11 @@ pub struct Turn<'a> {
 }
 
 impl Turn<'_> {
+    /// Who this process is, in leases.
+    pub fn worker(&self) -> &str {
+        self.worker
+    }
+
     /// Whether the process is stopping: a long turn lets go at its next commit.
     pub fn is_stopping(&self) -> bool {
         self.shutdown.is_asked()
@@ -130,11 +135,6 @@ impl Turn<'_> {
     /// The database, for plain reads outside any transaction.
     pub fn db(&self) -> &Db {
         self.db
-    }
-
-    /// Who this process is, as its leases name it.
-    pub fn worker(&self) -> &str {
-        self.worker
     }
 
     /// Where kicks go, for a turn that needs no lease.

@@ -53,7 +53,7 @@ async fn try_cancel(
     let mut tx = db.begin().await?;
     // Workers lock their task and then the order: the same sequence here, or both would wait.
     let versions = versions(&mut tx, order).await?;
-    let tasks = cancel_tasks(&mut tx, &versions, user, reason).await?;
+    let tasks = cancel_tasks(&mut tx, order, &versions, user, reason).await?;
     let row = lock_order(&mut tx, order).await?;
     check(&tx, order, user, &row).await?;
     let Some(latest) = versions.last().copied() else {
@@ -92,6 +92,7 @@ async fn versions(tx: &mut Tx, order: OrderId) -> Result<Vec<VersionId>, Payment
 /// Guard: PENDING, RUNNING or FAILED. A running worker is fenced out by this.
 async fn cancel_tasks(
     tx: &mut Tx,
+    order: OrderId,
     versions: &[VersionId],
     user: UserId,
     reason: &str,
@@ -121,6 +122,45 @@ async fn cancel_tasks(
         .bind("user", user.0)
         .bind("now", now)
         .bind_list("keys", some.iter().map(String::as_str));
+        cancelled += tx.execute(update).await?;
+    }
+    Ok(cancelled + cancel_aftermath(tx, order, user, &message).await?)
+}
+
+/// What a decision left: S07 that failed, side effects, snapshots. Their keys begin with the order
+/// or its progress, and ':' is followed by ';' in every collation used here.
+async fn cancel_aftermath(
+    tx: &mut Tx,
+    order: OrderId,
+    user: UserId,
+    message: &str,
+) -> Result<u64, PaymentError> {
+    let progress = sql!(
+        "SELECT id FROM fi_resident_income_payment_review_callback_progress
+         WHERE payment_order_id = :order ORDER BY id LIMIT :limit",
+        order = order.0,
+        limit = MAX_VERSIONS,
+    );
+    let mut prefixes = vec![format!("REVIEW_CALLBACK:{order}")];
+    for row in tx.rows(progress).await? {
+        let id = row.int("id")?;
+        prefixes.extend([format!("SIDE_EFFECT:{id}"), format!("BILL_SNAPSHOT:{id}")]);
+    }
+    let now = tx.now();
+    let mut cancelled = 0;
+    for prefix in prefixes {
+        let update = sql!(
+            "UPDATE fi_async_task
+             SET task_status = 4, error_message = :message, next_execute_time = NULL,
+                 update_user_id = :user, update_time = :now
+             WHERE business_key > :from AND business_key < :until AND deleted = 0
+               AND task_status IN (0, 1, 3)",
+            message = message,
+            user = user.0,
+            now = now,
+            from = format!("{prefix}:"),
+            until = format!("{prefix};"),
+        );
         cancelled += tx.execute(update).await?;
     }
     Ok(cancelled)

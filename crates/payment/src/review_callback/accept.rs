@@ -3,9 +3,10 @@
 use counterfoil_db::{Db, Read, Tx, sql, transact};
 use counterfoil_protocol::{ApprovalAttempt, DataVersion, SubmitRound, TaskCode};
 use counterfoil_task::{Acceptance, Kicker, Seed, Subject, accept_or_reuse};
+use sha2::{Digest, Sha256};
 
 use super::standing::{Instance, OrderFacts, judge};
-use super::{Callback, CallbackError, CallbackPayload, Identity};
+use super::{Callback, CallbackError, CallbackPayload, Evidence, Identity};
 use crate::kinds::REVIEW_CALLBACK;
 
 /// A decision that is on record.
@@ -52,6 +53,9 @@ async fn try_accept(
     refuse_opposite(&tx, &identity).await?;
     let acceptance = accept_or_reuse(&mut tx, &seed(callback, &identity), kicker).await?;
     let task = TaskCode::of(REVIEW_CALLBACK.prefix, &identity.business_key());
+    if let Some(evidence) = &callback.evidence {
+        keep(&mut tx, &task, callback, evidence).await?;
+    }
     tx.commit("review_callback.accept").await?;
     Ok(AcceptedCallback { task, identity, acceptance })
 }
@@ -68,6 +72,33 @@ fn seed(callback: &Callback, identity: &Identity) -> Seed {
         subject,
         source: None,
     }
+}
+
+/// The bytes that were believed, once a task: the same ones again are not kept twice.
+async fn keep(
+    tx: &mut Tx,
+    task: &TaskCode,
+    callback: &Callback,
+    evidence: &Evidence,
+) -> Result<(), CallbackError> {
+    let digest = Sha256::digest(&evidence.body);
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let now = tx.now();
+    let insert = sql!(
+        "{insert_ignore} INTO review_callback_evidence
+           (task_code, payment_order_id, app_key, received_body, body_sha256, signature_verdict,
+            received_time, create_time, update_time)
+         VALUES (:task, :order, :app, :body, :digest, 'VERIFIED', :now, :now, :now)
+         {or_ignore}",
+        task = task.as_str(),
+        order = callback.order.0,
+        app = &evidence.app,
+        body = String::from_utf8_lossy(&evidence.body).into_owned(),
+        digest = digest,
+        now = now,
+    );
+    tx.execute(insert).await?;
+    Ok(())
 }
 
 /// What the sender did not say is taken from the latest instance of that order and plan.

@@ -88,6 +88,17 @@ pub struct Callback {
     pub attempt: Option<ApprovalAttempt>,
     /// `submitRound`.
     pub round: Option<SubmitRound>,
+    /// How it came in, where it came in signed.
+    pub evidence: Option<Evidence>,
+}
+
+/// How a decision came in: kept beside its task, as evidence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evidence {
+    /// The app whose signature was proved.
+    pub app: String,
+    /// The body as it was received, byte by byte.
+    pub body: Vec<u8>,
 }
 
 /// S07's `task_data`: the callback's own fields.

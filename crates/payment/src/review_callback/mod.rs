@@ -21,7 +21,7 @@ use counterfoil_task::{Kind, Run, Takeover, Verdict, Work, WorkError};
 use crate::kinds::REVIEW_CALLBACK;
 
 pub use accept::{AcceptedCallback, accept};
-pub use callback::{Callback, CallbackPayload, Conclusion, Identity, MAX_REMARK};
+pub use callback::{Callback, CallbackPayload, Conclusion, Evidence, Identity, MAX_REMARK};
 pub use error::CallbackError;
 
 pub(crate) use log::{LogEntry, write as write_log};

@@ -63,3 +63,18 @@ CREATE TABLE IF NOT EXISTS payment_recheck_violation (
 ) {table_options};
 CREATE UNIQUE INDEX IF NOT EXISTS uk_recheck_violation
   ON payment_recheck_violation (progress_id, order_bill_id, violation_code);
+CREATE TABLE IF NOT EXISTS review_callback_evidence (
+  id {id},
+  task_code VARCHAR(64) NOT NULL,
+  payment_order_id BIGINT NOT NULL DEFAULT 0,
+  app_key VARCHAR(64) NOT NULL DEFAULT '',
+  received_body {json} NULL,
+  body_sha256 CHAR(64) NOT NULL DEFAULT '',
+  signature_verdict VARCHAR(32) NOT NULL DEFAULT '',
+  received_time {instant} NULL,
+  {standard_columns}
+) {table_options};
+CREATE INDEX IF NOT EXISTS ix_callback_evidence_order
+  ON review_callback_evidence (payment_order_id, id);
+CREATE UNIQUE INDEX IF NOT EXISTS uk_callback_evidence
+  ON review_callback_evidence (task_code, body_sha256);

@@ -12,7 +12,7 @@ use crate::kinds::{BILL_SNAPSHOT, business_key};
 /// What follows a shard.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Finished {
-    /// The next shard of the same source that waits, for a kick.
+    /// The next shard of the same source that has not begun, for a kick.
     pub(super) next: Option<i64>,
 }
 
@@ -104,7 +104,7 @@ async fn next_waiting(tx: &Tx, shard: &Shard) -> Result<Option<i64>> {
     let query = sql!(
         "SELECT id FROM fi_resident_income_payment_status_refresh_shard
          WHERE source_type = :source AND source_id = :id AND task_status = 'PENDING'
-           AND id > :shard AND deleted = 0
+           AND cursor_order_bill_id < start_order_bill_id AND id <> :shard AND deleted = 0
          ORDER BY source_type, source_id, start_order_bill_id LIMIT 1",
         source = shard.source_type.as_str(),
         id = shard.source_id,

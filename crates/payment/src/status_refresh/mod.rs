@@ -11,6 +11,7 @@ mod plan;
 mod record;
 mod record_update;
 mod refresh;
+mod rules;
 mod scope;
 mod select;
 mod shard;
@@ -24,6 +25,7 @@ pub use plan::{
     BUILDER_VERSION, PlannedShard, SHARD_LINES, Source, insert_shards, plan_shards,
     plan_shards_between,
 };
+pub use rules::RULES;
 pub use scope::LinesOf;
 pub use select::RefreshCaps;
 

@@ -75,7 +75,8 @@ async fn batch_facts(tx: &mut Tx, batch: i64) -> Result<BatchFacts, TreasuryErro
             COUNT(CASE WHEN push_status = 'REJECTED' THEN 1 END) AS rejected,
             COUNT(CASE WHEN push_status = 'PUSHED' THEN 1 END) AS pushed,
             (SELECT COUNT(*) FROM fi_resident_income_payment_push p
-             WHERE p.push_batch_id = :batch AND p.push_state IN ('SENDING', 'UNKNOWN')) AS unsettled,
+             WHERE p.push_batch_id = :batch
+               AND p.push_state IN ('SENDING', 'UNKNOWN')) AS unsettled,
             (SELECT COUNT(*) FROM fi_resident_income_payment_push p
              JOIN fi_resident_income_payment_push_batch b ON b.push_id = p.id
              WHERE b.id = :batch AND p.push_state = 'REFUSED') AS refused

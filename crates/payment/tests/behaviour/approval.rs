@@ -72,6 +72,7 @@ pub fn decision(order: OrderId, conclusion: Conclusion) -> Callback {
         data_version: None,
         attempt: None,
         round: None,
+        evidence: None,
     }
 }
 

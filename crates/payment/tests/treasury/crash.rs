@@ -1,7 +1,7 @@
 //! A process may die at any commit from creation to the result: whoever comes next goes on, the end
 //! is the same, and nothing is paid twice.
 
-use counterfoil_e2e::{Crash, Dialect, TestApp, on_every_database};
+use counterfoil_e2e::{Crash, TestApp, on_every_database};
 use counterfoil_payment::treasury::batch_creation::Target;
 use counterfoil_payment::treasury::notice::PUSH_BATCH_NOTIFY;
 use counterfoil_payment::treasury::port::{ReportEntry, Reported, ResultReport};
@@ -11,6 +11,7 @@ use counterfoil_task::{
     accept_or_reuse,
 };
 
+use super::create::wipe;
 use super::hand::{Hand, Line, Scripted, TARGET, channels, creation, engine, line};
 
 /// What S09 is for PAYMENT_RESULT_BASE_DATA_BUILD.
@@ -152,17 +153,11 @@ async fn journey(app: &TestApp, channel: &Scripted, crash: Option<Crash>) -> Vec
     end_state(app).await
 }
 
-async fn every_crash_ends_alike(dialect: Dialect) {
-    let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
-    counterfoil_e2e::run(dialect, async move |app: TestApp| {
-        let channel = Scripted::idempotent();
-        let crashes = app.crashes_of(journey(&app, &channel, None)).await;
-        let state = end_state(&app).await;
-        Hand(&app).rules_hold_but(&[]).await;
-        sender.send((crashes, state)).await.expect("a listener");
-    })
-    .await;
-    let (crashes, expected) = receiver.recv().await.expect("the undisturbed end");
+async fn every_crash_ends_alike(app: &TestApp) {
+    let channel = Scripted::idempotent();
+    let crashes = app.crashes_of(journey(app, &channel, None)).await;
+    let expected = end_state(app).await;
+    Hand(app).rules_hold_but(&[]).await;
     // The first passage of each: the later ones are the same for another batch.
     let ours = crashes.into_iter().filter(|crash| crash.passage == 1);
     let ours = ours.filter(|crash| crash.point.starts_with("treasury."));
@@ -180,38 +175,24 @@ async fn every_crash_ends_alike(dialect: Dialect) {
         assert!(ours.iter().any(|crash| crash.point == point), "{point} was not passed");
     }
     for crash in ours {
-        let expected = expected.clone();
-        counterfoil_e2e::run(dialect, async move |app: TestApp| {
-            let channel = Scripted::idempotent();
-            let state = journey(&app, &channel, Some(crash)).await;
-            assert_eq!(state, expected, "{crash:?}");
-            let mut bodies: Vec<_> =
-                channel.sent().into_iter().map(|sent| (sent.message_id, sent.sha256)).collect();
-            bodies.sort();
-            bodies.dedup();
-            assert_eq!(bodies.len(), 3, "{crash:?}: one message a batch, always the same bytes");
-            Hand(&app).rules_hold_but(&[]).await;
-        })
-        .await;
+        wipe(app).await;
+        let channel = Scripted::idempotent();
+        let state = journey(app, &channel, Some(crash)).await;
+        assert_eq!(state, expected, "{crash:?}");
+        let mut bodies: Vec<_> =
+            channel.sent().into_iter().map(|sent| (sent.message_id, sent.sha256)).collect();
+        bodies.sort();
+        bodies.dedup();
+        assert_eq!(bodies.len(), 3, "{crash:?}: one message a batch, always the same bytes");
+        Hand(app).rules_hold_but(&[]).await;
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crash_at_any_commit_of_a_payment_ends_like_no_crash_on_sqlite() {
-    every_crash_ends_alike(Dialect::Sqlite).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crash_at_any_commit_of_a_payment_ends_like_no_crash_on_postgres() {
-    every_crash_ends_alike(Dialect::Postgres).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crash_at_any_commit_of_a_payment_ends_like_no_crash_on_mariadb() {
-    every_crash_ends_alike(Dialect::MariaDb).await;
-}
-
 on_every_database! {
+    async fn a_crash_at_any_commit_of_a_payment_ends_like_no_crash(app: TestApp) {
+        every_crash_ends_alike(&app).await;
+    }
+
     async fn a_pusher_that_died_leaves_a_push_that_is_never_sent_blindly(app: TestApp) {
         let hand = Hand::order(&app, "NONE", &[line(1, 100)]).await;
         hand.create().await.unwrap();

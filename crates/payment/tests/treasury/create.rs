@@ -144,21 +144,33 @@ async fn nothing_was_created(app: &counterfoil_e2e::TestApp) {
     assert_eq!(app.value(order).await, "NOT_PUSHED");
 }
 
+/// Takes away all that these tests write.
 pub async fn wipe(app: &counterfoil_e2e::TestApp) {
     for table in [
-        "fi_resident_income_payment_order",
-        "fi_resident_income_payment_order_bill",
-        "fi_resident_income_payment_bill_lock",
-        "fi_resident_income_payment_push_batch",
-        "fi_resident_income_payment_push_batch_detail",
-        "fi_resident_income_payment_push_build",
         "sys_partner",
         "sys_project_company",
         "fi_customer_account",
         "fi_customer_bill",
         "fi_async_task",
-        "fi_resident_income_payment_async_operation_log",
     ] {
         app.execute(&format!("DELETE FROM {table}")).await;
+    }
+    for table in [
+        "order",
+        "order_bill",
+        "order_log",
+        "bill_lock",
+        "async_operation_log",
+        "push_build",
+        "push_batch",
+        "push_batch_detail",
+        "push",
+        "push_item",
+        "push_result",
+        "push_result_entry",
+        "offline_payment",
+        "status_refresh_shard",
+    ] {
+        app.execute(&format!("DELETE FROM fi_resident_income_payment_{table}")).await;
     }
 }

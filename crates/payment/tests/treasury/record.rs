@@ -83,9 +83,6 @@ on_every_database! {
                     FROM fi_resident_income_payment_order o";
                 assert_eq!(app.value(end).await, "50|1|1", "{point} {side:?}");
                 wipe(&app).await;
-                app.execute("DELETE FROM fi_resident_income_payment_offline_payment;
-                    \nDELETE FROM fi_resident_income_payment_order_log;
-                    \nDELETE FROM fi_resident_income_payment_status_refresh_shard").await;
             }
         }
     }

@@ -31,7 +31,7 @@ on_every_database! {
         let shards = "SELECT source_type, source_id, payment_order_id, data_version, submit_round,
             start_order_bill_id, end_order_bill_id, scope_count, task_status
             FROM fi_resident_income_payment_status_refresh_shard";
-        let expected = format!("PAYMENT_RESULT|{}|1|1|1|101|103|2|PENDING", applied.result_id);
+        let expected = format!("PAYMENT_RESULT|{}|1|1|1|101|103|3|PENDING", applied.result_id);
         assert_eq!(app.lines(shards).await, [expected]);
     }
 

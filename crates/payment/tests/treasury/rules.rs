@@ -79,7 +79,7 @@ on_every_database! {
             let breach = breach.unwrap_or_else(|| panic!("{name} holds after {change}"));
             let row = &breach.rows[0];
             assert!(row.split(' ').any(|cell| cell == *named), "{name}: {row}");
-            forget(&app).await;
+            wipe(&app).await;
         }
     }
 
@@ -112,18 +112,4 @@ async fn paid_order(app: &counterfoil_e2e::TestApp) {
     hand.push_round(&Scripted::default()).await;
     let report = hand.report("R1", &[(101, Reported::Paid), (102, Reported::Paid)]).await;
     hand.import(&report).await.expect("results");
-}
-
-async fn forget(app: &counterfoil_e2e::TestApp) {
-    wipe(app).await;
-    for table in [
-        "push",
-        "push_item",
-        "push_result",
-        "push_result_entry",
-        "order_log",
-        "status_refresh_shard",
-    ] {
-        app.execute(&format!("DELETE FROM fi_resident_income_payment_{table}")).await;
-    }
 }

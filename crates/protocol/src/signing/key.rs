@@ -117,7 +117,8 @@ impl SigningKey {
         }
     }
 
-    pub(super) fn sign(&self, base: &[u8]) -> Vec<u8> {
+    /// Signs bytes that are no HTTP message, such as a document.
+    pub fn sign(&self, base: &[u8]) -> Vec<u8> {
         match self {
             SigningKey::Ed25519(key) => key.sign(base).to_bytes().to_vec(),
             SigningKey::HmacSha256(secret) => mac(secret, base).finalize().into_bytes().to_vec(),

@@ -32,8 +32,8 @@ pub const DECISION_NOTICE: Kind = Kind {
 /// A call may be repeated: the receiver knows the decision by its plan.
 #[async_trait::async_trait]
 pub trait DecisionReceiver: Send + Sync {
-    /// Hands a final decision over.
-    async fn tell(&self, decision: &FinalDecision) -> Told;
+    /// Hands a final decision over; `now` is the centre's clock, for signatures.
+    async fn tell(&self, decision: &FinalDecision, now: Instant) -> Told;
 }
 
 /// What the reviewers decided.
@@ -105,7 +105,8 @@ impl Work for DecisionNotice {
     async fn run(&self, payload: NoticePayload, run: &Run<'_>) -> Result<Verdict, WorkError> {
         let decision = read(run.db(), &payload).await?;
         let failed = |code, message: String| Err(WorkError::Failed { code, message });
-        match self.receiver.tell(&decision).await {
+        let now = run.db().now().await?;
+        match self.receiver.tell(&decision, now).await {
             Told::Accepted => transact!(succeed(run)),
             Told::Refused { code, message } => {
                 failed("decision-refused", format!("the receiver refused ({code}): {message}"))

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use counterfoil_db::Db;
-use counterfoil_payment::review_callback::{Callback, CallbackError, Conclusion, accept};
+use counterfoil_payment::review_callback::{Callback, CallbackError, Conclusion, Evidence, accept};
 use counterfoil_protocol::{ApprovalAttempt, DataVersion, OrderId, PlanId, SubmitRound};
 use counterfoil_task::{Acceptance, Kicker, TaskStatus};
 use serde::Serialize;
@@ -58,7 +58,8 @@ async fn add_callback(
         let detail = "this app may not say what the reviewers decided";
         return Err(Problem::new(StatusCode::FORBIDDEN, "app-not-allowed", detail));
     }
-    let callback = read(&body)?;
+    let mut callback = read(&body)?;
+    callback.evidence = Some(Evidence { app, body: body.to_vec() });
     let accepted = accept(&payment.db, &payment.kicker, &callback).await.map_err(problem)?;
     let (code, outcome, status) = match accepted.acceptance {
         Acceptance::New => (StatusCode::ACCEPTED, "ACCEPTED", TaskStatus::Pending),
@@ -88,7 +89,17 @@ fn read(body: &[u8]) -> Result<Callback, Problem> {
     }
     fields.finish()?;
     let conclusion = if passed { Conclusion::Pass } else { Conclusion::Reject };
-    Ok(Callback { order, plan, conclusion, remark, time, data_version, attempt, round })
+    Ok(Callback {
+        order,
+        plan,
+        conclusion,
+        remark,
+        time,
+        data_version,
+        attempt,
+        round,
+        evidence: None,
+    })
 }
 
 fn problem(error: CallbackError) -> Problem {

@@ -55,6 +55,7 @@ async fn measure(config: &Config, scratch: &Scratch, rows: u64) -> Result<Figure
         data_version: None,
         attempt: None,
         round: None,
+        evidence: None,
     };
     accept(db, &Kicker::none(), &callback).await?;
     let engine = wiring::engine(db, config, "http://127.0.0.1:9")?;

@@ -9,6 +9,7 @@ mod check;
 mod delivery;
 mod demo;
 mod doctor;
+mod export;
 mod import;
 mod job;
 mod migrate;
@@ -16,7 +17,9 @@ mod order;
 mod order_text;
 mod output;
 mod partner;
+mod push_batch;
 mod reconcile;
+mod record_payment;
 mod review;
 mod serve;
 mod session;
@@ -80,6 +83,9 @@ enum Command {
     /// Imports bills, accounts, partners or project companies from CSV or XLSX
     #[command(subcommand)]
     Import(import::Command),
+    /// Writes an order's lines, payments or proof pack, or tasks, into a file
+    #[command(subcommand)]
+    Export(export::Command),
     /// Reviews: what waits, approve, reject
     #[command(subcommand)]
     Review(review::Command),
@@ -110,6 +116,9 @@ enum Command {
     /// Answer reconciliation: create, list, show, cancel, run
     #[command(subcommand)]
     Reconcile(reconcile::Command),
+    /// Push batches: list, show, push one, import results, put payees right
+    #[command(subcommand)]
+    PushBatch(push_batch::Command),
     /// Runs roles in this process until it is asked to stop
     Serve(serve::Args),
     /// Measures this build beside the database's own floor
@@ -252,6 +261,7 @@ async fn run(cli: Cli) -> Result<Output> {
         Command::Demo(args) => demo::run(&session, args).await,
         Command::Doctor => doctor::run(&session).await,
         Command::Import(command) => import::run(&session, command).await,
+        Command::Export(command) => export::run(&session, command).await,
         Command::Review(command) => review::run(&session, command).await,
         Command::Check(args) => check::run(&session, &args).await,
         Command::Job(command) => job::run(&session, command).await,
@@ -263,6 +273,7 @@ async fn run(cli: Cli) -> Result<Output> {
         Command::Delivery(command) => delivery::run(&session, command).await,
         Command::Partner(command) => partner::run(&session, command).await,
         Command::Reconcile(command) => reconcile::run(&session, command).await,
+        Command::PushBatch(command) => push_batch::run(&session, command).await,
         Command::Serve(args) => serve::run(session, args).await,
         Command::Bench(command) => bench::run(&session, command).await,
         Command::Completions { .. } => unreachable!("answered before the configuration is read"),

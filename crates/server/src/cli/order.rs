@@ -75,6 +75,8 @@ pub(super) enum Command {
     },
     /// Cancels an order that nobody is paying yet, and lets go of its bills
     Cancel(super::cancel::Args),
+    /// Records that an OFFLINE order was paid outside, with its evidence
+    RecordPayment(super::record_payment::Args),
     /// Sets the version that the order points to PUBLISHED, when its record says otherwise
     RepairPublish {
         /// Its id or number
@@ -89,9 +91,12 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
     if let Command::Cancel(args) = &command {
         return super::cancel::run(session, args).await;
     }
+    if let Command::RecordPayment(args) = &command {
+        return super::record_payment::run(session, args).await;
+    }
     let db = session.open_migrated().await?;
     match command {
-        Command::Cancel(_) => unreachable!("answered above"),
+        Command::Cancel(_) | Command::RecordPayment(_) => unreachable!("answered above"),
         Command::List { status, creator, before, limit } => {
             let query = OrderQuery {
                 status: status.as_deref().map(status_code).transpose()?,

@@ -115,6 +115,10 @@ fn code_of(error: &anyhow::Error) -> &'static str {
         if let Some(payment) = cause.downcast_ref::<counterfoil_payment::PaymentError>() {
             return payment.code();
         }
+        if let Some(treasury) = cause.downcast_ref::<counterfoil_payment::treasury::TreasuryError>()
+        {
+            return treasury.code();
+        }
         if let Some(review) = cause.downcast_ref::<counterfoil_review::ReviewError>() {
             return review.code();
         }

@@ -1,9 +1,14 @@
 //! `counterfoil demo`: the main job on an embedded database, and the proof of its end.
 //!
 //! A synthetic month is imported, selected, published, locked and put to review as V1; then it is
-//! revised to V2, whose activation is killed in the middle and goes on in another process.
+//! revised to V2, whose activation is killed in the middle and goes on in another process. V2 is
+//! approved, applied and refreshed; partners are told, a bank refuses some payments, which are
+//! fixed and pushed again alone, until the order is PAID. A second order is rejected, revised and
+//! paid offline, a third has nothing to pay. What was proved goes into a proof pack.
 
 mod approve;
+mod others;
+mod outside;
 mod progress;
 mod prove;
 mod steps;
@@ -17,7 +22,8 @@ use counterfoil_payment::session::Submission;
 use counterfoil_protocol::{OrderId, UserId};
 
 use crate::config::Config;
-use crate::{sample, wiring};
+use crate::files::written::Format;
+use crate::{proof_file, sample, wiring};
 
 pub use progress::Progress;
 pub use prove::Proof;
@@ -62,14 +68,44 @@ pub async fn run(config: &Config, folder: &Path, lines: u32, progress: &Progress
     progress.step("V2 is proved, approved, applied, refreshed");
     proofs.extend(prove::second_version(&db, &plan, &v2).await?);
     approve::approve(&db, v2.order).await?;
-    let (engine, _peers) = steps::engine(&db, config).await?;
+    let outbox = folder.join("outbox");
+    std::fs::create_dir_all(&outbox)?;
+    let mut config = config.clone();
+    config.treasury.outbox = outbox.display().to_string();
+    let (engine, _peers) = steps::engine(&db, &config).await?;
     approve::apply(&engine, progress).await?;
     proofs.extend(approve::prove(&db, v2.order).await?);
+    progress.step("partners are told, the treasury pays, the bank refuses some");
+    let _partners = outside::partners(&db, folder).await?;
+    outside::side_effects(&engine, progress).await?;
+    proofs.push(outside::prove_told(&db, v2.order).await?);
+    proofs.extend(outside::pay(&db, &engine, &outbox, v2.order, progress).await?);
+    progress.step("two more orders: rejected and revised, and nothing to pay");
+    let (_, others) = others::rejected_and_revised(&db, &engine, progress).await?;
+    proofs.extend(others);
+    proofs.push(others::nothing_to_pay(&db, &engine, progress).await?);
+    outside::side_effects(&engine, progress).await?;
+    progress.step("proof");
+    proofs.push(proof_pack(&config, &db, folder, v2.order).await?);
     proofs.push(prove::rules(&db).await?);
     let order_no = prove::order_number(&db, v1.order).await?;
     progress.done();
     let order = v1.order;
     Ok(Done { seed: sample::DEFAULT_SEED, database, order, order_no, proofs })
+}
+
+/// The pack in both forms, from the rows as they stand.
+async fn proof_pack(config: &Config, db: &Db, folder: &Path, order: OrderId) -> Result<Proof> {
+    let mut agrees = true;
+    let mut shown = Vec::new();
+    for (name, format) in [("proof.json", Format::Json), ("proof.xlsx", Format::Xlsx)] {
+        let written = proof_file::write(config, db, order, &folder.join(name), format).await?;
+        agrees &= written.all_agree;
+        shown = written.figures.stages;
+    }
+    let stages = shown.iter().map(|figure| format!("{} {}", figure.stage, figure.count));
+    let stages = stages.collect::<Vec<_>>().join(" = ");
+    Ok(Proof::new("proof pack written", agrees, format!("{stages}, in sums too; signed")))
 }
 
 /// Time enough for a killed process's task to be stale and its lease to have expired.

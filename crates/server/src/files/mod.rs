@@ -3,6 +3,8 @@
 //! What a file is, is read off its content: people rename files. What the cells mean is not known
 //! here.
 
+pub mod written;
+
 mod csv_rows;
 mod xlsx_rows;
 mod zip_size;

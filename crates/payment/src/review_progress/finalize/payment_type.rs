@@ -28,11 +28,11 @@ impl PaymentType {
 const MAX_COMPANIES: u32 = 10_000;
 
 /// Company id to asset manager code, of the companies that have something to pay.
-type Managers = BTreeMap<i64, Option<String>>;
+type Codes = BTreeMap<i64, Option<String>>;
 
 /// The one asset manager of all companies.
-fn manager(managers: &Managers) -> Result<&str, String> {
-    let missing: Vec<String> = managers
+fn agreed(codes: &Codes) -> Result<&str, String> {
+    let missing: Vec<String> = codes
         .iter()
         .filter(|(_, code)| code.as_deref().is_none_or(str::is_empty))
         .map(|(company, _)| company.to_string())
@@ -41,7 +41,7 @@ fn manager(managers: &Managers) -> Result<&str, String> {
         let shown = missing.iter().take(MAX_SHOWN).cloned().collect::<Vec<_>>().join(", ");
         return Err(format!("project companies without an asset manager: {shown}"));
     }
-    let codes: BTreeSet<&str> = managers.values().filter_map(Option::as_deref).collect();
+    let codes: BTreeSet<&str> = codes.values().filter_map(Option::as_deref).collect();
     let mut all = codes.iter();
     match (all.next(), all.next()) {
         (Some(code), None) => Ok(code),
@@ -62,7 +62,7 @@ pub(super) async fn decide(
     facts: &Progressed,
 ) -> Result<Result<PaymentType, String>, WorkError> {
     let query = sql!(
-        "SELECT p.project_company_id AS company, c.asset_manager_code AS manager
+        "SELECT p.project_company_id AS company, c.asset_manager_code AS code
          FROM fi_resident_income_payment_order_project_payment p
          LEFT JOIN sys_project_company c ON c.id = p.project_company_id AND c.deleted = 0
          WHERE p.payment_order_id = :order AND p.data_version = :data
@@ -74,11 +74,11 @@ pub(super) async fn decide(
         round = facts.round.0,
         limit = MAX_COMPANIES,
     );
-    let mut managers = Managers::new();
+    let mut codes = Codes::new();
     for row in from.rows(query).await? {
-        managers.insert(row.int("company")?, row.maybe_text("manager")?);
+        codes.insert(row.int("company")?, row.maybe_text("code")?);
     }
-    let code = match manager(&managers) {
+    let code = match agreed(&codes) {
         Ok(code) => code,
         Err(why) => return Ok(Err(why)),
     };
@@ -96,8 +96,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_companies_must_agree_on_one_asset_manager() {
-        let managers = |codes: &[Option<&str>]| -> Managers {
+    fn the_companies_must_agree_on_who_runs_their_assets() {
+        let codes = |codes: &[Option<&str>]| -> Codes {
             let numbered = codes.iter().enumerate();
             numbered.map(|(at, code)| (at as i64, code.map(str::to_owned))).collect()
         };
@@ -110,8 +110,8 @@ mod tests {
             (&[], None),
         ];
         for (codes, expected) in table {
-            let managers = managers(codes);
-            assert_eq!(manager(&managers).ok(), expected, "{codes:?}");
+            let codes = codes(codes);
+            assert_eq!(agreed(&codes).ok(), expected, "{codes:?}");
         }
     }
 }

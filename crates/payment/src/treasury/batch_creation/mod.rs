@@ -20,6 +20,7 @@ use counterfoil_task::{Kicker, Run, Verdict, WorkError, accept_or_reuse};
 
 use super::guard::{CreationGuard, Guarded};
 use super::{TreasuryError, notice};
+use crate::side_effect::{BaseDataBuild, ProgressFacts};
 use open::Opened;
 
 /// What batches are to be created of.
@@ -130,6 +131,20 @@ impl BatchCreation {
         let opened = open::open(&mut tx, target, &self.strategy).await?;
         tx.commit("treasury.create.open").await?;
         Ok(opened)
+    }
+}
+
+/// What S09 builds for PAYMENT_RESULT_BASE_DATA_BUILD.
+#[async_trait::async_trait]
+impl BaseDataBuild for BatchCreation {
+    async fn build(&self, run: &Run<'_>, progress: ProgressFacts) -> Result<Verdict, WorkError> {
+        let target = Target {
+            order: progress.order,
+            data: progress.data_version,
+            round: progress.round,
+            payable_count: Some(progress.payable_count),
+        };
+        BatchCreation::build(self, run, target).await
     }
 }
 

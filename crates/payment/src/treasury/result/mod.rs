@@ -158,7 +158,8 @@ fn check(report: &ResultReport) -> Result<(), TreasuryError> {
 
 async fn find_push(tx: &mut Tx, message: &str) -> Result<Push, TreasuryError> {
     let query = sql!(
-        "SELECT p.id, p.push_state, p.push_batch_id, b.payment_order_id, b.data_version, b.submit_round
+        "SELECT p.id, p.push_state, p.push_batch_id, b.payment_order_id, b.data_version,
+            b.submit_round
          FROM fi_resident_income_payment_push p
          JOIN fi_resident_income_payment_push_batch b ON b.id = p.push_batch_id
          WHERE p.message_id = :message",

@@ -7,8 +7,10 @@ use counterfoil_db::Dialect;
 use counterfoil_db::Read;
 use counterfoil_e2e::TestApp;
 use counterfoil_payment::kinds::{BILL_SNAPSHOT, STATUS_REFRESH};
-use counterfoil_payment::status_refresh::{LinesOf, Source, insert_shards, plan_shards};
-use counterfoil_protocol::{DataVersion, OrderId, SubmitRound, TaskCode};
+use counterfoil_payment::status_refresh::{
+    LinesOf, Source, insert_shards, plan_shards, plan_shards_between,
+};
+use counterfoil_protocol::{DataVersion, LineId, OrderId, SubmitRound, TaskCode};
 use counterfoil_task::Summary;
 
 pub const REASON: &str = "农户租金异常";
@@ -81,6 +83,39 @@ impl<'a> Approved<'a> {
         ))
         .await;
         this
+    }
+
+    /// The same in two shards: the lines up to `split`, and the rest.
+    pub async fn planned_in_two(app: &'a TestApp, lines: i64, split: i64) -> Approved<'a> {
+        let this = Approved::order(app, lines).await;
+        let mut tx = app.db.begin().await.expect("a transaction");
+        for (first, last) in [(1, split), (split + 1, lines)] {
+            let part = plan_shards_between(&tx, &LINES, LineId(first), LineId(last)).await;
+            let part = part.expect("a plan");
+            let new = insert_shards(&mut tx, Source::ReviewApproved, 5, &LINES, &part).await;
+            assert_eq!(new.expect("shards"), 1);
+        }
+        tx.commit("test").await.expect("a commit");
+        app.execute(
+            "UPDATE fi_resident_income_payment_review_callback_progress
+             SET shard_expected = 2 WHERE id = 5",
+        )
+        .await;
+        this
+    }
+
+    /// Takes all of it away again.
+    pub async fn wipe(self) {
+        let others = [
+            "fi_resident_income_payment_order",
+            "fi_resident_income_payment_order_bill",
+            "fi_resident_income_payment_bill_lock",
+            "fi_resident_income_payment_status_refresh_scope_guard",
+            "fi_resident_income_payment_async_operation_log",
+        ];
+        for table in TABLES.into_iter().chain(others) {
+            self.0.execute(&format!("DELETE FROM {table}")).await;
+        }
     }
 
     /// Plans and inserts shards of all lines; answers how many are new.

@@ -112,11 +112,7 @@ on_every_database! {
             set(&app, PROGRESS, free).await;
             assert_eq!(order.refreshed().await, 1, "{free}");
             assert_eq!(order.progress().await, "DONE|SUCCESS|1|1");
-            for table in ["fi_resident_income_payment_order", "fi_async_task", PROGRESS, SHARD,
-                "fi_resident_income_payment_order_bill", "fi_resident_income_payment_bill_lock",
-                "fi_monthly_income_difference", "fi_customer_bill", "fi_customer_bill_partner"] {
-                app.execute(&format!("DELETE FROM {table}")).await;
-            }
+            order.wipe().await;
         }
     }
 
