@@ -17,6 +17,7 @@ use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 use serde::{Deserialize, Serialize};
 
+use crate::reconcile_config::{FcConfig, SvchallConfig};
 use crate::signing_config::{AppConfig, SigningConfig};
 use crate::treasury_config::TreasuryConfig;
 
@@ -58,6 +59,10 @@ pub struct Config {
     pub signing: SigningConfig,
     /// The programs that are trusted, by app key.
     pub apps: BTreeMap<String, AppConfig>,
+    /// The form centre.
+    pub fc: FcConfig,
+    /// The service hall.
+    pub svchall: SvchallConfig,
 }
 
 /// Hints after a commit that a task is ready. Off or lost, the scan finds the task.
@@ -242,6 +247,8 @@ impl Default for Config {
             treasury: TreasuryConfig::default(),
             signing: SigningConfig::default(),
             apps: BTreeMap::new(),
+            fc: FcConfig::default(),
+            svchall: SvchallConfig::default(),
         }
     }
 }
@@ -308,6 +315,8 @@ impl Config {
             "treasury.timeout-ms must be from 1 to {MAX_TIMEOUT_MS}"
         );
         self.signing.check()?;
+        self.fc.answer.reconcile.check()?;
+        self.svchall.answer_reconcile.check()?;
         Ok(())
     }
 

@@ -125,6 +125,11 @@ fn code_of(error: &anyhow::Error) -> &'static str {
         if let Some(file) = cause.downcast_ref::<crate::files::FileError>() {
             return file.code();
         }
+        if let Some(refusal) = cause.downcast_ref::<counterfoil_reconcile::Refusal>()
+            && let Some(code) = refusal.refused()
+        {
+            return code.as_str();
+        }
         if let Some(fault) = cause.downcast_ref::<counterfoil_protocol::canon::Unhashable>() {
             return fault.code();
         }

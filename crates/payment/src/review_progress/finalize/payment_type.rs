@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_companies_must_agree_on_who_runs_their_assets() {
-        let codes = |codes: &[Option<&str>]| -> Codes {
+        let by_company = |codes: &[Option<&str>]| -> Codes {
             let numbered = codes.iter().enumerate();
             numbered.map(|(at, code)| (at as i64, code.map(str::to_owned))).collect()
         };
@@ -110,7 +110,7 @@ mod tests {
             (&[], None),
         ];
         for (codes, expected) in table {
-            let codes = codes(codes);
+            let codes = by_company(codes);
             assert_eq!(agreed(&codes).ok(), expected, "{codes:?}");
         }
     }
