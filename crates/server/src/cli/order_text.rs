@@ -171,7 +171,7 @@ fn violations(view: &OrderView) -> String {
             ]
         })
         .collect();
-    let title = format!("NOT TO BE PAID: {} reasons", view.recheck_violation_count);
+    let title = format!("NOT TO BE PAID, REASONS: {}", view.recheck_violation_count);
     titled(&title, &["LINE", "STATION", "MONTH", "CODE", "WHY"], &rows)
 }
 
