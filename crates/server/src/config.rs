@@ -11,6 +11,7 @@ use counterfoil_db::{Clock, FaultPlan, Faults, Instant, Settings};
 use counterfoil_payment::kinds::SIDE_EFFECT_REBUILD;
 use counterfoil_payment::review_progress::RecheckSettings;
 use counterfoil_payment::session::qualify::Tolerance;
+use counterfoil_payment::status_refresh::RefreshCaps;
 use counterfoil_protocol::Fen;
 use counterfoil_task::{KickSettings, Kicker};
 use figment::Figment;
@@ -45,6 +46,8 @@ pub struct Config {
     pub payment: PaymentConfig,
     /// The pre-payment recheck.
     pub recheck: RecheckConfig,
+    /// The status refresh.
+    pub refresh: RefreshConfig,
     /// The built-in cron.
     pub scheduler: SchedulerConfig,
     /// When a rent counts as abnormal.
@@ -225,6 +228,30 @@ pub struct RecheckConfig {
     pub no_small_bill: bool,
 }
 
+/// The status refresh: shards that run at once, over all processes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct RefreshConfig {
+    /// Of one source at most.
+    pub max_running_per_source: u32,
+    /// In all at most.
+    pub max_running: u32,
+}
+
+impl Default for RefreshConfig {
+    fn default() -> RefreshConfig {
+        let RefreshCaps { per_source, in_all } = RefreshCaps::default();
+        RefreshConfig { max_running_per_source: per_source, max_running: in_all }
+    }
+}
+
+impl RefreshConfig {
+    /// As the domain takes it.
+    pub fn caps(&self) -> RefreshCaps {
+        RefreshCaps { per_source: self.max_running_per_source, in_all: self.max_running }
+    }
+}
+
 impl Default for RecheckConfig {
     fn default() -> RecheckConfig {
         RecheckConfig { no_small_bill: RecheckSettings::default().no_small_bill }
@@ -240,6 +267,7 @@ impl Default for Config {
             review: ReviewConfig::default(),
             payment: PaymentConfig::default(),
             recheck: RecheckConfig::default(),
+            refresh: RefreshConfig::default(),
             scheduler: SchedulerConfig::default(),
             qualification: QualificationConfig::default(),
             kick: KickConfig::default(),
@@ -301,6 +329,10 @@ impl Config {
         anyhow::ensure!(
             (1..=MAX_CONNECTIONS).contains(&self.max_connections),
             "max-connections must be from 1 to {MAX_CONNECTIONS}"
+        );
+        anyhow::ensure!(
+            self.refresh.max_running_per_source > 0 && self.refresh.max_running > 0,
+            "refresh.max-running and refresh.max-running-per-source must be at least 1"
         );
         anyhow::ensure!(
             (1..=MAX_TIMEOUT_MS).contains(&self.review.timeout_ms),

@@ -100,7 +100,7 @@ pub fn engine(db: &Db, config: &Config, own_url: &str) -> Result<Engine> {
         .with(DecisionNotice::new(receiver))
         .with(ReviewCallback)
         .with_turns(ReviewProgress::new(recheck))
-        .with_turns(StatusRefresh::default())
+        .with_turns(StatusRefresh { caps: config.refresh.caps() })
         .with(BillSnapshot)
         .with_rules(&rules()))
 }

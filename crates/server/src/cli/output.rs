@@ -50,6 +50,11 @@ impl Output {
     }
 }
 
+/// Failures of the failures that are allowed; a task that is tried until it is done names no limit.
+pub fn tries(failed: i64, most: i64) -> String {
+    if most >= i64::from(i32::MAX) { failed.to_string() } else { format!("{failed}/{most}") }
+}
+
 /// Bytes as they are.
 pub fn raw(bytes: &[u8]) -> ExitCode {
     match std::io::stdout().lock().write_all(bytes) {
