@@ -145,7 +145,7 @@ fn whole_reads_of(lines: &[String]) -> Vec<String> {
 
 /// Whether a node's own lines, which end where the next node begins, name an index condition.
 fn has_condition(after: &[String]) -> bool {
-    let own = after.iter().take_while(|line| !line.contains("->"));
+    let own = after.iter().take_while(|line| !line.trim_start().starts_with("->"));
     own.into_iter().any(|line| line.contains("Index Cond:"))
 }
 
