@@ -76,9 +76,65 @@ async fn start_generated_ids(tx: &mut Tx) -> Result<()> {
     Ok(())
 }
 
+fn statements(ddl: &str) -> impl Iterator<Item = &str> {
+    let parts = ddl.split(";\n").map(|text| text.trim().trim_end_matches(';'));
+    parts.filter(|text| !text.is_empty())
+}
+
+/// MariaDB commits each statement by itself, to the disk: an index that is made with its table
+/// costs nothing, one made afterwards as much as the table. Indexes of tables that the step does
+/// not make stay as they are.
+fn folded(statements: Vec<String>) -> Vec<String> {
+    let mut kept: Vec<String> = Vec::new();
+    for statement in statements {
+        let Some(index) = Index::read(&statement) else {
+            kept.push(statement);
+            continue;
+        };
+        let begins = format!("CREATE TABLE IF NOT EXISTS {} (", index.table);
+        let table = kept.iter_mut().find(|text| text.starts_with(&begins));
+        match table.and_then(|text| text.rfind("\n)").map(|end| (text, end))) {
+            Some((text, end)) => {
+                let Index { kind, name, columns, .. } = index;
+                text.insert_str(end, &format!(",\n  {kind} {name} {columns}"));
+            }
+            None => kept.push(statement),
+        }
+    }
+    kept
+}
+
+/// `CREATE [UNIQUE] INDEX IF NOT EXISTS name ON table (columns)`.
+struct Index<'a> {
+    kind: &'static str,
+    name: &'a str,
+    table: &'a str,
+    columns: &'a str,
+}
+
+impl Index<'_> {
+    fn read(statement: &str) -> Option<Index<'_>> {
+        let kinds = [
+            ("CREATE UNIQUE INDEX IF NOT EXISTS ", "UNIQUE INDEX"),
+            ("CREATE INDEX IF NOT EXISTS ", "INDEX"),
+        ];
+        let (rest, kind) = kinds
+            .iter()
+            .find_map(|(begins, kind)| Some((statement.strip_prefix(begins)?, *kind)))?;
+        let (name, rest) = rest.split_once(char::is_whitespace)?;
+        let (table, columns) = rest.trim_start().strip_prefix("ON")?.split_once('(')?;
+        let columns = &rest[rest.len() - columns.len() - 1..];
+        Some(Index { kind, name, table: table.trim(), columns })
+    }
+}
+
 async fn apply(tx: &mut Tx, step: &Migration) -> Result<()> {
-    for statement in step.ddl.split(";\n").map(str::trim).filter(|text| !text.is_empty()) {
-        tx.execute(Query::built(statement.trim_end_matches(';').to_owned())).await?;
+    let mut statements: Vec<String> = statements(step.ddl).map(str::to_owned).collect();
+    if tx.dialect() == Dialect::MariaDb {
+        statements = folded(statements);
+    }
+    for statement in statements {
+        tx.execute(Query::built(statement)).await?;
     }
     let now = tx.now();
     let done = sql!(
@@ -120,4 +176,33 @@ async fn give_turn_back(tx: &mut Tx) -> Result<()> {
         tx.row(sql!(release)).await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_is_made_with_its_table_where_the_step_makes_the_table() {
+        let ddl = "CREATE TABLE IF NOT EXISTS t (
+  id {id},
+  a INT NOT NULL
+) {table_options};
+CREATE UNIQUE INDEX IF NOT EXISTS uk_t ON t (a);
+CREATE INDEX IF NOT EXISTS ix_t
+  ON t (a, id);
+CREATE INDEX IF NOT EXISTS ix_other ON other (b);
+";
+        let folded = folded(statements(ddl).map(str::to_owned).collect());
+        let expected = [
+            "CREATE TABLE IF NOT EXISTS t (
+  id {id},
+  a INT NOT NULL,
+  UNIQUE INDEX uk_t (a),
+  INDEX ix_t (a, id)
+) {table_options}",
+            "CREATE INDEX IF NOT EXISTS ix_other ON other (b)",
+        ];
+        assert_eq!(folded, expected);
+    }
 }

@@ -130,11 +130,11 @@ fn handed_over(facts: &OrderFacts) -> Success {
 
 fn effective(facts: &OrderFacts) -> Success {
     let order = &facts.order;
-    let when = order.review_finish_time;
-    let when = when.map_or_else(String::new, |time| format!(" since {}", at(time)));
-    let evidence = format!("the order is {}{when}", order.status_name);
+    let evidence = format!("the order is {}", order.status_name);
+    let since = order.review_finish_time;
+    let since = since.map_or_else(String::new, |time| format!(" since {}", at(time)));
     match order.status {
-        40 | 50 | 55 => says(Answer::Yes, evidence),
+        40 | 50 | 55 => says(Answer::Yes, format!("in effect{since}; {evidence}")),
         30 | 90 => says(Answer::No, evidence),
         _ => says(Answer::NotYet, evidence),
     }

@@ -74,13 +74,15 @@ fn said(done: &demo::Done, url: &str) -> Output {
         "Synthetic month from seed {}. Order {} (id {}).\n\n{}\n\nLook around:\n  \
          counterfoil --database {url} order show {}\n  \
          counterfoil --database {url} order diff {} 1 2\n  \
-         counterfoil --database {url} review list",
+         counterfoil --database {url} check\n\n\
+         Its proof pack: {}",
         done.seed,
         done.order_no,
         done.order,
         table(&["PROVED", "FIGURES"], &rows),
         done.order_no,
         done.order_no,
+        done.database.with_file_name("proof.xlsx").display(),
     );
     let json = json!({
         "seed": done.seed, "database": url, "paymentOrderId": done.order,
