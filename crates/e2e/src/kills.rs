@@ -38,6 +38,8 @@ const MAX_NEW_POINTS: u64 = 12;
 /// Processes started after the last kill, until nothing is left to do.
 const MAX_LAST_RUNS: u32 = 16;
 const MINUTES_BETWEEN: i64 = 11;
+/// After so many kills more orders come, so that there is always something to do.
+const KILLS_A_SET: u32 = 10;
 
 /// splitmix64: small, seeded, the same everywhere.
 #[derive(Debug, Clone)]
@@ -92,9 +94,12 @@ pub async fn kill_loop(app: &TestApp, plan: &KillPlan) -> KillReport {
     let mut report = KillReport::default();
     let mut outside = Outside::new();
     migrate(app, plan).await;
-    people::begin(app).await;
+    people::begin(app, plan.kills / KILLS_A_SET + 1).await;
     outside.partner(app).await;
-    for _ in 0..plan.kills {
+    for kill in 0..plan.kills {
+        if kill % KILLS_A_SET == 0 {
+            people::open(app, kill / KILLS_A_SET).await;
+        }
         turn(app, &mut outside, &mut random, false).await;
         let mut process = Process::start(app, plan, &outside).await;
         report.commits += process.wait(moment(&mut random, &report)).await;

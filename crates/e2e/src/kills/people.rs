@@ -11,9 +11,9 @@ use counterfoil_task::Kicker;
 use super::Random;
 use crate::{Bill, CREATOR, Fixture, TestApp};
 
-/// Orders: the first three are paid by the treasury and want each other's bills, the fourth is
-/// paid offline, the last has nothing to pay.
-pub(super) const ORDERS: i64 = 5;
+/// Orders of a set: the first three are paid by the treasury and want each other's bills, the
+/// fourth is paid offline, the last has nothing to pay.
+const ORDERS: i64 = 5;
 const CONTESTED_ORDERS: i64 = 3;
 const OFFLINE_ORDER: i64 = 3;
 const UNPAYABLE_ORDER: i64 = 4;
@@ -26,14 +26,17 @@ const MAX_REVISIONS: i64 = 2;
 const MAX_DECISIONS: u32 = 20;
 const REASON: &str = "农户租金异常";
 
-/// Bills with everything that a payment needs, and the first selections.
-pub(super) async fn begin(app: &TestApp) {
-    let stations = ORDERS * STATIONS_AN_ORDER;
+/// Bills of so many sets of orders, with everything that a payment needs.
+pub(super) async fn begin(app: &TestApp, sets: u32) {
+    let a_set = ORDERS * STATIONS_AN_ORDER;
+    let stations = i64::from(sets) * a_set;
     Fixture(app).records(stations).await;
     let first_offline = OFFLINE_ORDER * STATIONS_AN_ORDER;
+    let after_offline = first_offline + STATIONS_AN_ORDER;
     app.execute(&format!(
         "UPDATE fi_monthly_income_difference SET contract_rent = 10000, actual_rent = 10000,
-           project_company_id = CASE WHEN id > {first_offline} THEN 2 ELSE 1 END;
+           project_company_id = CASE WHEN (id - 1) % {a_set} >= {first_offline}
+             AND (id - 1) % {a_set} < {after_offline} THEN 2 ELSE 1 END;
          \nUPDATE fi_customer_bill SET customer_account_id = id;
          \nUPDATE fi_customer_bill_partner SET partner_id = 1;
          \nINSERT INTO sys_project_company (id, name, asset_manager_code, payer_account)
@@ -48,11 +51,17 @@ pub(super) async fn begin(app: &TestApp) {
         ))
         .await;
     }
-    for order in 0..ORDERS {
+}
+
+/// The first selections of a set. An order also wants one bill of the next one: a conflict.
+pub(super) async fn open(app: &TestApp, set: u32) {
+    let first = i64::from(set) * ORDERS;
+    for kind in 0..ORDERS {
+        let order = first + kind;
         let mut bills: Vec<Bill> = own_bills(order).map(|number| bill(order, number)).collect();
-        if order < CONTESTED_ORDERS {
-            let contested = (order + 1) % CONTESTED_ORDERS * STATIONS_AN_ORDER + 1;
-            bills.push(Bill::payable(contested));
+        if kind < CONTESTED_ORDERS {
+            let next = first + (kind + 1) % CONTESTED_ORDERS;
+            bills.push(Bill::payable(next * STATIONS_AN_ORDER + 1));
         }
         Fixture(app).new_session(&bills).await;
     }
@@ -64,7 +73,7 @@ fn own_bills(order: i64) -> impl Iterator<Item = i64> {
 }
 
 fn bill(order: i64, number: i64) -> Bill {
-    match order {
+    match order % ORDERS {
         UNPAYABLE_ORDER => Bill::unqualified(number, REASON, 0),
         _ => Bill::payable(number),
     }
