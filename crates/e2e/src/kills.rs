@@ -100,7 +100,7 @@ pub async fn kill_loop(app: &TestApp, plan: &KillPlan) -> KillReport {
         if kill % KILLS_A_SET == 0 {
             people::open(app, kill / KILLS_A_SET).await;
         }
-        turn(app, &mut outside, &mut random, false).await;
+        turn(app, plan, &mut outside, &mut random, false).await;
         let mut process = Process::start(app, plan, &outside).await;
         report.commits += process.wait(moment(&mut random, &report)).await;
         let landed = process.last_commit.clone().unwrap_or_else(|| "nothing".into());
@@ -137,7 +137,14 @@ async fn migrate(app: &TestApp, plan: &KillPlan) {
 }
 
 /// Everybody who is not a process has a turn.
-async fn turn(app: &TestApp, outside: &mut Outside, random: &mut Random, calm: bool) {
+async fn turn(
+    app: &TestApp,
+    plan: &KillPlan,
+    outside: &mut Outside,
+    random: &mut Random,
+    calm: bool,
+) {
+    proof::projected_once(app, plan.seed).await;
     outside.answer(app, random, calm).await;
     outside::fix_failed(app, random, calm).await;
     people::act(app, random, calm).await;
@@ -159,7 +166,7 @@ async fn finish(
         app.pass_minutes(MINUTES_BETWEEN * 3);
         report.rerun += rerun_parked(app).await;
         let before = unfinished(app).await;
-        turn(app, outside, random, true).await;
+        turn(app, plan, outside, random, true).await;
         if before.is_empty() && unfinished(app).await.is_empty() {
             return;
         }
