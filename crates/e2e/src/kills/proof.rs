@@ -31,8 +31,8 @@ pub(super) async fn prove(
 }
 
 /// While no process lives: a bill that no refresh and no cancellation has touched and no S04 is at
-/// was projected exactly once by each published version that pays it. Every approved order was in that state
-/// when its reviewers began.
+/// was projected exactly once by each published version that pays it. Every approved order was in
+/// that state when its reviewers began.
 pub(super) async fn projected_once(app: &TestApp, seed: u64) {
     let settled = "SELECT d.station_id, d.financial_version, (
            SELECT COUNT(*) FROM fi_resident_income_payment_order_bill l
