@@ -3,6 +3,7 @@
 mod behaviour {
     mod centre;
     mod crash;
+    mod delivery;
     mod findings;
     mod pair;
     mod receive;

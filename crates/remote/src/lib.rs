@@ -3,6 +3,7 @@
 //! The program installs rustls' ring provider first thing
 //! (`rustls::crypto::ring::default_provider().install_default()`); no client can be made without.
 
+mod answer_centre;
 mod creation_guard;
 mod decision_receiver;
 mod error;
@@ -12,8 +13,10 @@ mod notice_queue;
 mod partner_inbox;
 mod review_centre;
 mod secrets;
+mod service_halls;
 mod signed;
 
+pub use answer_centre::HttpFormCentre;
 pub use creation_guard::RedisGuard;
 pub use decision_receiver::HttpDecisionReceiver;
 pub use error::RemoteError;
@@ -24,4 +27,5 @@ pub use review_centre::{
     HttpReviewCentre, MAX_ANSWER_BYTES, MAX_CONNECT_TIME, MAX_REVIEW_CENTRE_TIME,
 };
 pub use secrets::{EnvironmentAndFiles, Secrets};
+pub use service_halls::HttpServiceHalls;
 pub use signed::{MAX_SIGNED_ANSWER_BYTES, MAX_SIGNED_TIME, SignedAnswer, SignedClient};

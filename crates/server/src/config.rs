@@ -11,12 +11,14 @@ use counterfoil_db::{Clock, FaultPlan, Faults, Instant, Settings};
 use counterfoil_payment::kinds::SIDE_EFFECT_REBUILD;
 use counterfoil_payment::review_progress::RecheckSettings;
 use counterfoil_payment::session::qualify::Tolerance;
+use counterfoil_payment::status_refresh::RefreshCaps;
 use counterfoil_protocol::Fen;
 use counterfoil_task::{KickSettings, Kicker};
 use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 use serde::{Deserialize, Serialize};
 
+use crate::reconcile_config::{FcConfig, SvchallConfig};
 use crate::signing_config::{AppConfig, SigningConfig};
 use crate::treasury_config::TreasuryConfig;
 
@@ -44,6 +46,8 @@ pub struct Config {
     pub payment: PaymentConfig,
     /// The pre-payment recheck.
     pub recheck: RecheckConfig,
+    /// The status refresh.
+    pub refresh: RefreshConfig,
     /// The built-in cron.
     pub scheduler: SchedulerConfig,
     /// When a rent counts as abnormal.
@@ -58,6 +62,10 @@ pub struct Config {
     pub signing: SigningConfig,
     /// The programs that are trusted, by app key.
     pub apps: BTreeMap<String, AppConfig>,
+    /// The form centre.
+    pub fc: FcConfig,
+    /// The service hall.
+    pub svchall: SvchallConfig,
 }
 
 /// Hints after a commit that a task is ready. Off or lost, the scan finds the task.
@@ -220,6 +228,30 @@ pub struct RecheckConfig {
     pub no_small_bill: bool,
 }
 
+/// The status refresh: shards that run at once, over all processes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct RefreshConfig {
+    /// Of one source at most.
+    pub max_running_per_source: u32,
+    /// In all at most.
+    pub max_running: u32,
+}
+
+impl Default for RefreshConfig {
+    fn default() -> RefreshConfig {
+        let RefreshCaps { per_source, in_all } = RefreshCaps::default();
+        RefreshConfig { max_running_per_source: per_source, max_running: in_all }
+    }
+}
+
+impl RefreshConfig {
+    /// As the domain takes it.
+    pub fn caps(&self) -> RefreshCaps {
+        RefreshCaps { per_source: self.max_running_per_source, in_all: self.max_running }
+    }
+}
+
 impl Default for RecheckConfig {
     fn default() -> RecheckConfig {
         RecheckConfig { no_small_bill: RecheckSettings::default().no_small_bill }
@@ -235,6 +267,7 @@ impl Default for Config {
             review: ReviewConfig::default(),
             payment: PaymentConfig::default(),
             recheck: RecheckConfig::default(),
+            refresh: RefreshConfig::default(),
             scheduler: SchedulerConfig::default(),
             qualification: QualificationConfig::default(),
             kick: KickConfig::default(),
@@ -242,6 +275,8 @@ impl Default for Config {
             treasury: TreasuryConfig::default(),
             signing: SigningConfig::default(),
             apps: BTreeMap::new(),
+            fc: FcConfig::default(),
+            svchall: SvchallConfig::default(),
         }
     }
 }
@@ -296,6 +331,10 @@ impl Config {
             "max-connections must be from 1 to {MAX_CONNECTIONS}"
         );
         anyhow::ensure!(
+            self.refresh.max_running_per_source > 0 && self.refresh.max_running > 0,
+            "refresh.max-running and refresh.max-running-per-source must be at least 1"
+        );
+        anyhow::ensure!(
             (1..=MAX_TIMEOUT_MS).contains(&self.review.timeout_ms),
             "review.timeout-ms must be from 1 to {MAX_TIMEOUT_MS}"
         );
@@ -308,6 +347,8 @@ impl Config {
             "treasury.timeout-ms must be from 1 to {MAX_TIMEOUT_MS}"
         );
         self.signing.check()?;
+        self.fc.answer.reconcile.check()?;
+        self.svchall.answer_reconcile.check()?;
         Ok(())
     }
 

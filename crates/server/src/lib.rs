@@ -7,6 +7,8 @@ pub mod config;
 pub mod demo;
 pub mod files;
 pub mod proof_file;
+pub mod reconcile_config;
+pub mod reconcile_wiring;
 pub mod sample;
 pub mod scheduler;
 pub mod serve;

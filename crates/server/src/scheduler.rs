@@ -32,7 +32,11 @@ pub fn jobs(engine: &Engine, config: &crate::config::SchedulerConfig) -> Result<
         let cron = parse(text).with_context(|| format!("scheduler, {handler}"))?;
         Ok(Job { handler, cron })
     };
-    handlers.into_iter().map(job).collect()
+    // The roles centre and hall run their handlers themselves, on their own intervals.
+    let own = |handler: &&'static str| {
+        crate::reconcile_wiring::HANDLERS.contains(handler) && !config.jobs.contains_key(*handler)
+    };
+    handlers.into_iter().filter(|handler| !own(handler)).map(job).collect()
 }
 
 /// Runs rounds until shutdown.
@@ -73,7 +77,7 @@ pub async fn check_rules(db: Db, cron: Cron, mut shutdown: Shutdown) {
     }
 }
 
-fn parse(text: &str) -> Result<Cron> {
+pub(crate) fn parse(text: &str) -> Result<Cron> {
     let parser = CronParser::builder().seconds(Seconds::Optional).build();
     parser.parse(text).with_context(|| format!("the cron expression {text}"))
 }
@@ -117,7 +121,7 @@ impl Turns {
 }
 
 /// Waits, or less when asked to stop meanwhile.
-async fn pause(wait: TimeDelta, shutdown: &mut Shutdown) {
+pub(crate) async fn pause(wait: TimeDelta, shutdown: &mut Shutdown) {
     let wait = wait.to_std().unwrap_or_default();
     tokio::select! {
         () = shutdown.asked() => {}
@@ -125,7 +129,7 @@ async fn pause(wait: TimeDelta, shutdown: &mut Shutdown) {
     }
 }
 
-async fn round(engine: &Engine, handler: &'static str) {
+pub(crate) async fn round(engine: &Engine, handler: &'static str) {
     match engine.round(handler, "").await {
         Ok(summary) if summary.selected == 0 => {}
         Ok(summary) => tracing::info!(

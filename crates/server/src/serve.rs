@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use crate::api::partner::PartnerSimulator;
 use crate::api::signed::Gate;
 use crate::config::Config;
-use crate::{api, scheduler, wiring};
+use crate::{api, reconcile_wiring, scheduler, wiring};
 
 /// How long work may take to reach its next batch after a stop was asked. Then the process ends
 /// all the same: what was committed stands, what was not is done again.
@@ -35,6 +35,10 @@ pub enum Role {
     Review,
     /// A simulated partner that takes review results
     Partner,
+    /// The form centre of answer reconciliation
+    Centre,
+    /// The service hall of answer reconciliation
+    Hall,
 }
 
 /// The default four.
@@ -132,6 +136,15 @@ fn start_work(
         let db = engine.db().clone();
         parts.spawn(counterfoil_task::listen(engine.clone(), db, shutdown.clone()));
     }
+    for job in
+        reconcile_wiring::jobs(config, roles.contains(&Role::Centre), roles.contains(&Role::Hall))?
+    {
+        parts.spawn(job.run(engine.clone(), shutdown.clone()));
+    }
+    if roles.contains(&Role::Centre) && roles.contains(&Role::Hall) {
+        let (db, config) = (engine.db().clone(), config.clone());
+        parts.spawn(reconcile_wiring::publish(db, config, shutdown.clone()));
+    }
     if roles.contains(&Role::Scheduler) {
         let jobs = scheduler::jobs(&engine, &config.scheduler)?;
         let rules = scheduler::rules_cron(&config.scheduler)?;
@@ -183,7 +196,8 @@ async fn router(
     if roles.contains(&Role::Api) {
         router = router.merge(payment_router(db, config, kicker)?);
     }
-    Ok(router)
+    let (centre, hall) = (roles.contains(&Role::Centre), roles.contains(&Role::Hall));
+    Ok(router.merge(reconcile_wiring::router(db, config, centre, hall)?))
 }
 
 /// Runs the roles until SIGTERM or SIGINT.

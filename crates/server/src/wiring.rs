@@ -32,6 +32,7 @@ pub fn migrations() -> Vec<Migration> {
         counterfoil_task::MIGRATIONS,
         counterfoil_payment::MIGRATIONS,
         counterfoil_review::MIGRATIONS,
+        counterfoil_reconcile::MIGRATIONS,
         crate::api::nonce::MIGRATIONS,
     ];
     domains.concat()
@@ -88,7 +89,8 @@ pub fn engine(db: &Db, config: &Config, own_url: &str) -> Result<Engine> {
     let recheck = RecheckSettings { no_small_bill: config.recheck.no_small_bill };
     let base_data = Arc::new(treasury::creation(config)?);
     let side_effect = SideEffect::new(partner_inbox(&config.partner)?).with_base_data(base_data);
-    Ok(Engine::new(db.clone(), EngineSettings::default())
+    let engine = Engine::new(db.clone(), EngineSettings::default());
+    Ok(crate::reconcile_wiring::add(engine, config)?
         .with(submit_build::SubmitBuild)
         .with(lock_activation::LockActivation)
         .with(AuditPlan::new(centre.clone()))
@@ -100,7 +102,7 @@ pub fn engine(db: &Db, config: &Config, own_url: &str) -> Result<Engine> {
         .with(DecisionNotice::new(receiver))
         .with(ReviewCallback)
         .with_turns(ReviewProgress::new(recheck))
-        .with_turns(StatusRefresh::default())
+        .with_turns(StatusRefresh { caps: config.refresh.caps() })
         .with(BillSnapshot)
         .with_rules(&rules()))
 }

@@ -142,6 +142,57 @@ on_every_database! {
         let silent = cancel(&app.db, &Kicker::none(), order, CREATOR, " ").await;
         assert_eq!(silent.expect_err("no reason").code(), "invalid-input");
     }
+
+    async fn at_wait_pay_only_a_refreshed_unpushed_treasury_order_is_cancelled(app: TestApp) {
+        let centre = own_peers(&app).await;
+        let engine = app.engine_with_centre(&centre.url);
+        let submission = published(&app, &engine).await;
+        let order = submission.order;
+        app.execute(&format!(
+            "UPDATE fi_resident_income_payment_order
+              SET status = 40, payment_type = 'TREASURY', push_status = 'NOT_PUSHED';
+INSERT INTO fi_resident_income_payment_review_callback_progress
+  (id, payment_order_id, data_version, review_plan_id, submit_round, approval_attempt, phase,
+   phase_status, main_task_status, refresh_ready)
+ VALUES (1, {order}, 1, 9, 1, 1, 'DONE', 'SUCCESS', 'SUCCESS', 1);
+INSERT INTO fi_async_task (task_code, task_type, business_key)
+ VALUES ('RIPSE:1', 'RESIDENT_INCOME_PAYMENT_REVIEW_SIDE_EFFECT',
+   'SIDE_EFFECT:1:PARTNER_BILL_REVIEW_RESULT_PUSH')"
+        ))
+        .await;
+        let order_row = "UPDATE fi_resident_income_payment_order SET ";
+        let progress =
+            "UPDATE fi_resident_income_payment_review_callback_progress SET refresh_ready = ";
+        let batch = "UPDATE fi_resident_income_payment_push_batch SET deleted = ";
+        app.execute(&format!(
+            "INSERT INTO fi_resident_income_payment_push_batch
+               (batch_no, payment_order_id, data_version, submit_round, deleted)
+             VALUES ('B1', {order}, 1, 1, 1)"
+        ))
+        .await;
+        let refusals = [
+            (format!("{order_row} payment_type = 'OFFLINE'"), "TREASURY",
+             format!("{order_row} payment_type = 'TREASURY'")),
+            (format!("{order_row} push_status = 'PUSHING'"), "push batches",
+             format!("{order_row} push_status = 'NOT_PUSHED'")),
+            (format!("{batch} 0"), "push batches", format!("{batch} 1")),
+            (format!("{progress} 0"), "status refresh", format!("{progress} 1")),
+            (format!("{order_row} status = 50"), "10, 20, 30 or 40",
+             format!("{order_row} status = 40")),
+        ];
+        for (broken, why, mended) in refusals {
+            app.execute(&broken).await;
+            let refused = cancel(&app.db, &Kicker::none(), order, CREATOR, "no").await;
+            let refused = refused.expect_err(&broken).to_string();
+            assert!(refused.contains(why), "{broken}: {refused}");
+            app.execute(&mended).await;
+        }
+        give_up(&app, &submission).await;
+        assert_eq!(release(&engine).await.succeeded, 1);
+        assert_nothing_is_held(&app).await;
+        let effect = "SELECT task_status FROM fi_async_task WHERE task_code = 'RIPSE:1'";
+        assert_eq!(app.value(effect).await, "4", "nobody is told of an order that is no more");
+    }
 }
 
 async fn own_peers(app: &TestApp) -> OwnPeers {

@@ -67,8 +67,9 @@ fn as_xlsx(csv: &str) -> Vec<u8> {
 on_every_database! {
     async fn the_sample_imports_and_the_same_month_as_xlsx_changes_nothing(app: TestApp) {
         let db = app.db.clone();
-        let files = ["companies.csv", "partners.csv", "accounts.csv", "dictionary.csv", "bills.csv"];
-        for file in files {
+        let names = ["companies", "partners", "accounts", "dictionary", "bills"];
+        for name in names {
+            let file = &format!("{name}.csv");
             let imported = import(&db, file, WHOLE).await.unwrap();
             assert!(imported.created > 0 && imported.updated == 0, "{file}: {imported:?}");
             let again = import(&db, file, WHOLE).await.unwrap();

@@ -148,6 +148,11 @@ impl Aftermath {
         let done = |task: &TaskFacts| task.status == counterfoil_task::TaskStatus::Success;
         self.partner_push.as_ref().is_some_and(done) && self.deliveries.at("SUCCESS") > 0
     }
+
+    /// Whether something that was to be told to a partner is without an answer.
+    pub fn is_untold(&self) -> bool {
+        ["WAIT_PROCESS", "FAIL", "UNKNOWN"].iter().any(|status| self.deliveries.at(status) > 0)
+    }
 }
 
 /// Reads it, of the version in view.

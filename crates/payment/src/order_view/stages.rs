@@ -361,6 +361,9 @@ pub(super) fn review(facts: &OrderFacts) -> Stage {
         return Stage::new(key, name, StageState::Unknown, why);
     };
     let plan = approval.review_plan_id;
+    if facts.aftermath.callback.is_some() {
+        return done(format!("plan {plan} is decided; the decision is on record here"));
+    }
     if approval.status == "IN_REVIEW" {
         let why = format!("plan {plan} waits for its reviewers");
         return Stage::new(key, name, StageState::Waiting, why)

@@ -157,6 +157,13 @@ fn refreshed(facts: &OrderFacts) -> Success {
 fn answered(facts: &OrderFacts) -> Success {
     let push = facts.order.push_status.as_deref().unwrap_or("NOT_PUSHED");
     match facts.order.status {
+        50 if facts.aftermath.is_untold() => {
+            let told = facts.aftermath.deliveries.shown();
+            says(
+                Answer::NotYet,
+                format!("the order is PAID, but not every partner answered: {told}"),
+            )
+        }
         50 => says(Answer::Yes, "the order is PAID"),
         55 if facts.aftermath.is_told() => {
             let told = facts.aftermath.deliveries.shown();

@@ -308,7 +308,10 @@ fn being_applied(facts: &OrderFacts, progress: &ProgressRow) -> (String, Vec<Ste
     if progress.is_parked() {
         let shown = |violation: &ShownViolation| {
             let ShownViolation { station_id, bill_yearmonth, message, code, .. } = violation;
-            format!("{station_id} {bill_yearmonth}: {message} ({code})")
+            match station_id.as_str() {
+                "" => format!("{message} ({code})"),
+                station => format!("{station} {bill_yearmonth}: {message} ({code})"),
+            }
         };
         let named: Vec<String> = after.violations.iter().take(MAX_NAMED).map(shown).collect();
         let more = if after.violation_count > MAX_NAMED as i64 { "; …" } else { "" };

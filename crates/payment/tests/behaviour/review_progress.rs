@@ -47,8 +47,8 @@ async fn end_state(app: &TestApp) -> Vec<String> {
         LINES,
         "SELECT phase, phase_status, main_task_status, payable_updated_count,
             unqualified_updated_count, lock_release_expected, lock_release_success,
-            shard_expected, refresh_ready, (SELECT COUNT(finalize_time) FROM fi_resident_income_payment_review_callback_progress)
-              AS finalized, last_error_code
+            shard_expected, refresh_ready, last_error_code,
+            CASE WHEN finalize_time IS NULL THEN 0 ELSE 1 END AS finalized
          FROM fi_resident_income_payment_review_callback_progress",
         "SELECT lock_status, release_reason, COUNT(*) AS found
          FROM fi_resident_income_payment_bill_lock GROUP BY lock_status, release_reason
@@ -212,7 +212,7 @@ on_every_database! {
         assert_eq!(app.value(effects).await, "1");
     }
 
-    async fn a_manager_that_the_dictionary_does_not_call_normal_is_paid_offline(app: TestApp) {
+    async fn whoever_the_dictionary_does_not_call_normal_is_paid_offline(app: TestApp) {
         let order = under_review(&app, &seven()).await;
         app.execute("UPDATE sys_dict SET status = 0").await;
         prepared(&app, order).await;

@@ -247,7 +247,10 @@ mod tests {
         }
 
         #[test]
-        fn safe_integers_are_kept_however_spelt(number in -9_007_199_254_740_991_i64..=9_007_199_254_740_991, zeros in 0_usize..4) {
+        fn safe_integers_are_kept_however_spelt(
+            number in -9_007_199_254_740_991_i64..=9_007_199_254_740_991,
+            zeros in 0_usize..4,
+        ) {
             let canonical = number.to_string();
             prop_assert_eq!(exact_number(&canonical), Ok(canonical.clone()));
             let spelt = format!("{number}{}e-{zeros}", "0".repeat(zeros));
@@ -255,7 +258,9 @@ mod tests {
         }
 
         #[test]
-        fn what_is_accepted_has_its_own_value(literal in "-?(0|[1-9][0-9]{0,20})(\\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?") {
+        fn what_is_accepted_has_its_own_value(
+            literal in "-?(0|[1-9][0-9]{0,20})(\\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?",
+        ) {
             if let Ok(text) = exact_number(&literal) {
                 prop_assert_eq!(Decimal::of(&literal), Decimal::of(&text));
             }

@@ -203,3 +203,60 @@ async fn deliver(tx: &mut Tx, content: &AnswerContent, written: &Written) -> Res
     }
     Ok(())
 }
+
+/// An answer as a consumer pulls it.
+#[derive(Debug, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct Pulled {
+    pub seq_no: i64,
+    #[serde(flatten)]
+    pub written: Written,
+    pub form_version: i64,
+    pub values: Option<Box<serde_json::value::RawValue>>,
+}
+
+/// What changed lately, in the order of the writes, for a consumer with a grant. It cannot say
+/// whether two sets agree: reconciliation can.
+///
+/// # Errors
+/// SCOPE_MISMATCH, GRANT_REVOKED, ANSWER_UNHASHABLE.
+pub async fn pull(
+    db: &Db,
+    at: &crate::wire::Coordinate,
+    after: i64,
+    size: u32,
+) -> Result<Vec<Pulled>, Refusal> {
+    grant::effective(db, at).await?;
+    let query = sql!(
+        "SELECT uuid, form_uuid, sch_id, revision, version, seq_no, is_deleted, values_json
+         FROM answer
+         WHERE form_uuid = :form AND sch_id = :school AND seq_no > :after AND deleted = 0
+         ORDER BY seq_no LIMIT :size",
+        form = at.form.as_str(),
+        school = at.school.as_str(),
+        after = after,
+        size = size.clamp(1, super::manifest::MAX_PAGE),
+    );
+    let mut pulled = Vec::new();
+    for row in db.rows(query).await? {
+        let content = super::manifest::content_of(&row)?;
+        let unhashable = |fault: counterfoil_protocol::canon::Unhashable| {
+            Refusal::of(Code::AnswerUnhashable, format!("answer {}: {fault}", content.answer_uuid))
+        };
+        let (hash, values) =
+            (content.hash().map_err(unhashable)?, content.canonical_values().map_err(unhashable)?);
+        pulled.push(Pulled {
+            seq_no: row.int("seq_no")?,
+            form_version: content.form_version,
+            values: serde_json::value::RawValue::from_string(values).ok(),
+            written: Written {
+                answer_uuid: content.answer_uuid.clone(),
+                revision: row.int("revision")?,
+                content_hash: hash.0,
+                is_deleted: content.is_deleted,
+            },
+        });
+    }
+    Ok(pulled)
+}

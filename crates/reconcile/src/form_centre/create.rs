@@ -234,7 +234,8 @@ pub(super) async fn insert(
     }
     let log = sql!(
         "INSERT INTO answer_op_log (action, answer_uuid, form_uuid, sch_id, actor, detail,
-           create_time) VALUES ('RECONCILE_CREATE', :answer, :form, :school, :actor, :detail, :now)",
+           create_time)
+         VALUES ('RECONCILE_CREATE', :answer, :form, :school, :actor, :detail, :now)",
         answer = at.answer.as_deref(),
         form = at.form.as_str(),
         school = at.school.as_str(),

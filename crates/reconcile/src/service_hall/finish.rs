@@ -34,7 +34,7 @@ pub(super) async fn work_on(
         reported_at: now,
         rounds: 0,
     };
-    let ended = match session.to_a_result().await {
+    let ended = match session.work_out().await {
         Ok(()) => session.deliver().await,
         Err(stop) => Err(stop),
     };
@@ -76,7 +76,7 @@ async fn claim(
 impl Session<'_> {
     /// Works until there is a result to report, and commits it. A result that is there already is
     /// only reported: nothing is scanned again.
-    async fn to_a_result(&mut self) -> Result<(), Stop> {
+    async fn work_out(&mut self) -> Result<(), Stop> {
         if self.work.result_state.is_some() {
             return Ok(());
         }

@@ -159,7 +159,8 @@ on_every_database! {
         pair.dispatch().await;
         assert_eq!(pair.state(&task).await, "FAILED");
         let why = pair.app.value("SELECT reason_code, reason FROM answer_reconcile_task").await;
-        assert!(why.starts_with(&format!("ANSWER_UNHASHABLE|answer {}: /values/n", uuid(1))), "{why}");
+        let named = format!("ANSWER_UNHASHABLE|answer {}: /values/n", uuid(1));
+        assert!(why.starts_with(&named), "{why}");
         assert_eq!(pair.app.lines("SELECT id FROM answer_reconcile_manifest_row").await, [""; 0]);
     }
 
@@ -195,7 +196,8 @@ on_every_database! {
         }
         pair.pass(901);
         pair.dispatch().await;
-        let row = "SELECT state, reason_code, attempt, active_consumer_key FROM answer_reconcile_task";
+        let row = "SELECT state, reason_code, attempt, active_consumer_key
+                   FROM answer_reconcile_task";
         assert_eq!(pair.app.value(row).await, "FAILED|LEASE_EXPIRED|4|NULL");
     }
 
@@ -282,6 +284,47 @@ on_every_database! {
         pair.work().await;
         let row = "SELECT state, result_state FROM answer_reconcile_work";
         assert_eq!(pair.app.value(row).await, "DONE|CANCELLED");
+    }
+
+    async fn a_manifest_is_one_moment_of_the_set_while_writers_write(app: TestApp) {
+        let pair = Pair::new(app).await;
+        let row = |number| format!("('{}', 'form-1', 'school-1', 1, '{{}}')", uuid(number));
+        let rows = (1..=1500).map(row).collect::<Vec<_>>().join(", ");
+        let insert = "INSERT INTO answer (uuid, form_uuid, sch_id, revision, values_json) VALUES";
+        pair.app.execute(&format!("{insert} {rows}")).await;
+        // The set's first and last answer always change in one commit.
+        let both = format!(
+            "UPDATE answer SET revision = revision + 1 WHERE uuid IN ('{}', '{}')",
+            uuid(1),
+            uuid(1500)
+        );
+        let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let (writer, told) = (pair.app.second_process().await, stop.clone());
+        let writing = tokio::spawn(async move {
+            let mut writes = 0;
+            while !told.load(std::sync::atomic::Ordering::SeqCst) {
+                writer.execute(&both).await;
+                writes += 1;
+            }
+            writer.db.close().await;
+            writes
+        });
+        for _ in 0..4 {
+            let task = pair.task().await;
+            let (db, settings) = (&pair.app.db, &pair.centre_settings);
+            let made = manifest::materialise(db, settings, &task).await.unwrap();
+            assert_eq!(made, manifest::Materialised::Complete);
+            let ends = format!(
+                "SELECT revision FROM answer_reconcile_manifest_row WHERE task_id = '{task}'
+                 AND answer_uuid IN ('{}', '{}')",
+                uuid(1),
+                uuid(1500)
+            );
+            let ends = pair.app.lines(&ends).await;
+            assert_eq!(ends[0], ends[1]);
+        }
+        stop.store(true, std::sync::atomic::Ordering::SeqCst);
+        assert!(writing.await.unwrap() > 0);
     }
 
     async fn every_write_raises_the_revision_and_leaves_a_delivery(app: TestApp) {

@@ -139,7 +139,8 @@ on_every_database! {
             Box::pin(async move {
                 pair.app
                     .execute(
-                        "UPDATE fc_answer_projection SET projection_version = projection_version + 9",
+                        "UPDATE fc_answer_projection
+                         SET projection_version = projection_version + 9",
                     )
                     .await;
             })
@@ -151,7 +152,7 @@ on_every_database! {
         assert_eq!(pair.called("answers"), 4);
     }
 
-    async fn a_missing_row_that_comes_in_during_its_repair_is_compared_like_any_other(app: TestApp) {
+    async fn a_missing_row_that_comes_in_during_its_repair_is_compared_like_others(app: TestApp) {
         let pair = ten(app).await;
         let copy = format!(
             "INSERT INTO fc_answer_projection (answer_uuid, sch_id, form_uuid, revision,

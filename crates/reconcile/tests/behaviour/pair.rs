@@ -37,12 +37,15 @@ pub struct Pair {
 /// A change to what the centre says, and what was asked.
 type Bend = Box<dyn Fn(&str, serde_json::Value) -> Option<serde_json::Value> + Send + Sync>;
 
+/// What a test does in between.
+type Deed = Box<dyn Fn() -> Task + Send + Sync>;
+
 /// What lies between the two.
 #[derive(Default)]
 pub struct Line {
     pub calls: Mutex<Vec<&'static str>>,
     bend: Mutex<Option<Bend>>,
-    after: Mutex<Option<(&'static str, Box<dyn Fn() -> Task + Send + Sync>)>>,
+    after: Mutex<Option<(&'static str, Deed)>>,
 }
 
 type Task = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -74,7 +74,9 @@ on_every_database! {
         assert_eq!(row(&pair).await, "DONE|2|0|0");
         assert_eq!(give(&pair, &order(&pair, 3)).await, Ok(Received::Queued));
         assert_eq!(row(&pair).await, "QUEUED|3|1|0");
-        pair.app.execute("UPDATE answer_reconcile_work SET state = 'STALLED', retry_count = 7").await;
+        pair.app
+            .execute("UPDATE answer_reconcile_work SET state = 'STALLED', retry_count = 7")
+            .await;
         assert_eq!(give(&pair, &order(&pair, 4)).await, Ok(Received::Queued));
         assert_eq!(row(&pair).await, "QUEUED|4|2|0");
         let until = "2099-01-01 00:00:00";

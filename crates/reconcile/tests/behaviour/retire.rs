@@ -186,7 +186,8 @@ on_every_database! {
         let task = pair.task().await;
         pair.run().await;
         assert_eq!(pair.state(&task).await, "CANCELLED");
-        let reason = format!("SELECT reason_code FROM answer_reconcile_task WHERE task_id = '{task}'");
+        let reason =
+            format!("SELECT reason_code FROM answer_reconcile_task WHERE task_id = '{task}'");
         assert_eq!(pair.app.value(&reason).await, "GRANT_REVOKED");
         let row = "SELECT state, result_state FROM answer_reconcile_work";
         assert_eq!(pair.app.value(row).await, "DONE|CANCELLED");

@@ -1,5 +1,8 @@
 //! The HTTP side: one room per path prefix, and what they share about bodies and errors.
 
+pub mod form_admin;
+pub mod form_answers;
+pub mod form_sync;
 pub mod nonce;
 pub mod partner;
 pub mod payment;

@@ -56,7 +56,7 @@ async fn add_callback(
 ) -> Result<Response, Problem> {
     if app != payment.callback_app {
         let detail = "this app may not say what the reviewers decided";
-        return Err(Problem::new(StatusCode::FORBIDDEN, "app-not-allowed", detail));
+        return Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail));
     }
     let mut callback = read(&body)?;
     callback.evidence = Some(Evidence { app, body: body.to_vec() });

@@ -43,6 +43,23 @@ pub(super) enum Command {
         #[arg(long)]
         reason: String,
     },
+    /// Lists deliveries of answers that did not arrive, newest first
+    Failed {
+        /// Only rows before this one (next of the page before)
+        #[arg(long)]
+        before: Option<i64>,
+        /// Rows at most
+        #[arg(long, default_value_t = 50)]
+        limit: u32,
+    },
+    /// Has one answer delivered to a consumer again
+    Replay {
+        /// The answer's uuid
+        answer: String,
+        /// The consumer's app key
+        #[arg(long)]
+        consumer: String,
+    },
 }
 
 pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
@@ -53,6 +70,12 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
             list(&db, &DeliverySearch { order, status, before, limit }).await
         }
         Command::Show { id } => show(&db, id).await,
+        Command::Failed { before, limit } => {
+            super::answer_delivery::failed(&db, before, limit).await
+        }
+        Command::Replay { answer, consumer } => {
+            super::answer_delivery::replay(&db, &answer, &consumer, &session.actor()).await
+        }
         Command::Redeliver { id, reason } => {
             let user = UserId(session.user()?);
             let inbox = wiring::partner_inbox(&session.config.partner)?;

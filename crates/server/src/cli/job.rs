@@ -73,7 +73,7 @@ async fn round(session: &Session, handler: &str, parameter: &str) -> Result<Outp
     }
 }
 
-fn describe(summary: &Summary) -> String {
+pub(super) fn describe(summary: &Summary) -> String {
     let mut text = format!(
         "{}: selected {}, claimed {}, succeeded {}, handed over {}, skipped {}, failed {}, \
          cancelled {}",

@@ -1,5 +1,6 @@
 //! Commands. One file a group; each answers an [`Output`] and never prints by itself.
 
+mod answer_delivery;
 mod bench;
 mod bill;
 mod cancel;
@@ -17,6 +18,7 @@ mod order_text;
 mod output;
 mod partner;
 mod push_batch;
+mod reconcile;
 mod record_payment;
 mod review;
 mod serve;
@@ -111,6 +113,9 @@ enum Command {
     /// Partners' keys: list, add, retire
     #[command(subcommand)]
     Partner(partner::Command),
+    /// Answer reconciliation: create, list, show, cancel, run
+    #[command(subcommand)]
+    Reconcile(reconcile::Command),
     /// Push batches: list, show, push one, import results, put payees right
     #[command(subcommand)]
     PushBatch(push_batch::Command),
@@ -178,6 +183,11 @@ impl Session {
         let url = own.as_ref().map(|own| own.url.as_str()).unwrap_or_default();
         let engine = wiring::engine(db, &config, url)?;
         Ok(CommandEngine { engine, _own: own })
+    }
+
+    /// Who acts, for logs: the person, or the command line itself.
+    pub fn actor(&self) -> String {
+        self.globals.user.map_or_else(|| "cli".to_owned(), |user| user.to_string())
     }
 
     /// The acting person.
@@ -262,6 +272,7 @@ async fn run(cli: Cli) -> Result<Output> {
         Command::Canon(args) => canon::run(&args),
         Command::Delivery(command) => delivery::run(&session, command).await,
         Command::Partner(command) => partner::run(&session, command).await,
+        Command::Reconcile(command) => reconcile::run(&session, command).await,
         Command::PushBatch(command) => push_batch::run(&session, command).await,
         Command::Serve(args) => serve::run(session, args).await,
         Command::Bench(command) => bench::run(&session, command).await,

@@ -6,7 +6,7 @@ use counterfoil_payment::order_view::{
     StageState, Timeline,
 };
 
-use super::output::table;
+use super::output::{table, tries};
 
 fn at(instant: Instant) -> String {
     instant.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
@@ -142,7 +142,7 @@ pub(super) fn order(view: &OrderView) -> String {
 
 fn stage(stage: &Stage) -> Vec<String> {
     let tries = match (stage.retry_count, stage.max_retry_count) {
-        (Some(tried), Some(most)) => format!("{tried}/{most}"),
+        (Some(tried), Some(most)) => tries(tried, most),
         _ => String::new(),
     };
     vec![
@@ -171,7 +171,7 @@ fn violations(view: &OrderView) -> String {
             ]
         })
         .collect();
-    let title = format!("NOT TO BE PAID: {} reasons", view.recheck_violation_count);
+    let title = format!("NOT TO BE PAID, REASONS: {}", view.recheck_violation_count);
     titled(&title, &["LINE", "STATION", "MONTH", "CODE", "WHY"], &rows)
 }
 

@@ -50,6 +50,11 @@ impl Output {
     }
 }
 
+/// Failures of the failures that are allowed; a task that is tried until it is done names no limit.
+pub fn tries(failed: i64, most: i64) -> String {
+    if most >= i64::from(i32::MAX) { failed.to_string() } else { format!("{failed}/{most}") }
+}
+
 /// Bytes as they are.
 pub fn raw(bytes: &[u8]) -> ExitCode {
     match std::io::stdout().lock().write_all(bytes) {
@@ -124,6 +129,11 @@ fn code_of(error: &anyhow::Error) -> &'static str {
         }
         if let Some(file) = cause.downcast_ref::<crate::files::FileError>() {
             return file.code();
+        }
+        if let Some(refusal) = cause.downcast_ref::<counterfoil_reconcile::Refusal>()
+            && let Some(code) = refusal.refused()
+        {
+            return code.as_str();
         }
         if let Some(fault) = cause.downcast_ref::<counterfoil_protocol::canon::Unhashable>() {
             return fault.code();

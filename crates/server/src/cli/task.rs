@@ -6,7 +6,7 @@ use counterfoil_protocol::TaskCode;
 use counterfoil_task::{CancelOutcome, TRACE_OF_TASK, TaskStatus, cancel};
 use serde_json::{Value, json};
 
-use super::output::{Failure, table};
+use super::output::{Failure, table, tries};
 use super::{Output, Session};
 
 /// Rows of a list.
@@ -134,7 +134,7 @@ async fn list(
             row.text("task_code")?,
             row.text("business_key")?,
             status_of(row)?.to_string(),
-            format!("{}/{}", row.int("retries")?, row.int("most")?),
+            tries(row.int("retries")?, row.int("most")?),
             due.map_or_else(String::new, |due| due.to_rfc3339()),
             row.maybe_text("error_message")?.unwrap_or_default().chars().take(60).collect(),
         ]);

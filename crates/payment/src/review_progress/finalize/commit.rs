@@ -110,7 +110,7 @@ async fn check_lines(tx: &Tx, facts: &Progressed, plan: &Plan) -> Result<(), Wor
 
 async fn payable_locks(tx: &Tx, facts: &Progressed) -> Result<i64, WorkError> {
     let query = sql!(
-        "SELECT COUNT(*)
+        "SELECT COUNT(DISTINCT k.order_bill_id)
          FROM fi_resident_income_payment_bill_lock k
          JOIN fi_resident_income_payment_order_bill l ON l.id = k.order_bill_id
          WHERE k.payment_order_id = :order AND k.data_version = :data

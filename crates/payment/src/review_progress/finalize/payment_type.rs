@@ -96,8 +96,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_companies_must_agree_on_one_asset_manager() {
-        let codes = |codes: &[Option<&str>]| -> Codes {
+    fn the_companies_must_agree_on_who_runs_their_assets() {
+        let by_company = |codes: &[Option<&str>]| -> Codes {
             let numbered = codes.iter().enumerate();
             numbered.map(|(at, code)| (at as i64, code.map(str::to_owned))).collect()
         };
@@ -110,7 +110,7 @@ mod tests {
             (&[], None),
         ];
         for (codes, expected) in table {
-            let codes = codes(codes);
+            let codes = by_company(codes);
             assert_eq!(agreed(&codes).ok(), expected, "{codes:?}");
         }
     }

@@ -1,0 +1,98 @@
+//! `/oapi/form/answers`: writing answers, and pulling what changed lately. Signed.
+
+use axum::body::Bytes;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
+use axum::routing::post;
+use axum::{Json, Router};
+use counterfoil_db::Db;
+use counterfoil_reconcile::form_centre::answer::{AnswerWrite, Pulled, Written, pull, write};
+use counterfoil_reconcile::wire::Coordinate;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::form_sync::{json, problem};
+use super::problem::{Problem, RequestFault};
+use super::signed::{Caller, Gate, admit};
+
+#[derive(Clone)]
+struct Answers {
+    db: Db,
+    writers: Vec<String>,
+}
+
+/// The doors of answers. Only `writers` write; consumers pull what they have a grant on.
+pub fn answers_router(db: Db, writers: Vec<String>, gate: Gate) -> Router {
+    Router::new()
+        .route("/oapi/form/answers", post(put).get(read))
+        .layer(from_fn_with_state(gate, admit))
+        .with_state(Answers { db, writers })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Put {
+    answer_uuid: Option<String>,
+    form_uuid: String,
+    sch_id: String,
+    form_version: Option<i64>,
+    #[serde(default)]
+    is_deleted: bool,
+    /// As written: parsed by the canonicaliser, which sees what a parsed value has lost.
+    values: Option<Box<RawValue>>,
+    expected_revision: Option<i64>,
+}
+
+async fn put(
+    State(Answers { db, writers }): State<Answers>,
+    Caller(app): Caller,
+    body: Bytes,
+) -> Result<Json<Written>, Problem> {
+    if !writers.contains(&app) {
+        let detail = "this program does not write answers";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail));
+    }
+    let put: Put = json(&body)?;
+    let values = put.values.as_deref().map(|values| values.get().to_owned());
+    let answer = AnswerWrite {
+        uuid: put.answer_uuid,
+        form: put.form_uuid,
+        school: put.sch_id,
+        version: put.form_version,
+        values: (!put.is_deleted).then(|| values.unwrap_or_else(|| "null".into())),
+        expected: put.expected_revision,
+    };
+    write(&db, &answer, &app).await.map(Json).map_err(problem)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct PullQuery {
+    form_uuid: String,
+    sch_id: String,
+    cursor: Option<i64>,
+    size: Option<u32>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    items: Vec<Pulled>,
+    next_cursor: Option<i64>,
+}
+
+async fn read(
+    State(Answers { db, .. }): State<Answers>,
+    Caller(app): Caller,
+    pairs: Result<Query<PullQuery>, QueryRejection>,
+) -> Result<Json<Page>, Problem> {
+    let Query(asked) = pairs.map_err(|_| Problem::of_request(RequestFault::Query))?;
+    let at =
+        Coordinate { consumer: app, school: asked.sch_id, form: asked.form_uuid, answer: None };
+    let after = asked.cursor.unwrap_or(0);
+    let items = pull(&db, &at, after, asked.size.unwrap_or(200)).await.map_err(problem)?;
+    let next_cursor = items.last().map(|item| item.seq_no);
+    Ok(Json(Page { items, next_cursor }))
+}
