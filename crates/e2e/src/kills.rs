@@ -1,22 +1,24 @@
 //! Real processes, really killed, in a loop; then the proof that nothing was lost or done twice.
 //!
-//! A `counterfoil serve` process works on orders that this process submits. After a seeded number
-//! of commits it gets SIGKILL or SIGTERM; the next one starts eleven minutes later on its own
-//! clock, so that a dead process's tasks are stale and its leases expired. No sleeping: the next
-//! kill comes at the n-th commit that the process reports.
+//! A `counterfoil serve` process works on orders that people in this process submit, revise,
+//! review and reject, and that a bank in this process pays. After a seeded number of commits it
+//! gets SIGKILL or SIGTERM; the next one starts eleven minutes later on its own clock, so that a
+//! dead process's tasks are stale and its leases expired. No sleeping: the next kill comes at the
+//! n-th commit that the process reports.
 
+mod outside;
+mod people;
+mod process;
+mod proof;
+
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::Stdio;
-use std::time::Duration;
 
-use counterfoil_db::{Read, sql};
-use counterfoil_payment::session::submit;
-use counterfoil_protocol::SessionId;
-use counterfoil_task::Kicker;
-use tokio::io::{AsyncBufReadExt, BufReader, Lines};
-use tokio::process::{Child, ChildStderr, Command};
+use tokio::process::Command;
 
-use crate::{Bill, CREATOR, Fixture, TestApp};
+use crate::TestApp;
+use outside::Outside;
+use process::{Moment, Process};
 
 /// How to kill.
 #[derive(Debug, Clone)]
@@ -29,19 +31,15 @@ pub struct KillPlan {
     pub seed: u64,
 }
 
-const ORDERS: i64 = 4;
-const BILLS_AN_ORDER: i64 = 24;
-/// Stations each order may use; the last one is contested by the next order.
-const STATIONS_AN_ORDER: i64 = 30;
-const BATCH_SIZE: i64 = 4;
-const MAX_REVISIONS: i64 = 3;
 /// Commits after which a process is killed, at most.
-const MAX_COMMITS: u64 = 30;
-/// Real time for a process to report its next commit, or for work to become quiet.
-const MAX_SILENCE: Duration = Duration::from_secs(3);
+const MAX_COMMITS: u64 = 60;
+/// New commit points after which a process is killed, at most.
+const MAX_NEW_POINTS: u64 = 12;
 /// Processes started after the last kill, until nothing is left to do.
-const MAX_LAST_RUNS: u32 = 12;
+const MAX_LAST_RUNS: u32 = 16;
 const MINUTES_BETWEEN: i64 = 11;
+/// After so many kills more orders come, so that there is always something to do.
+const KILLS_A_SET: u32 = 10;
 
 /// splitmix64: small, seeded, the same everywhere.
 #[derive(Debug, Clone)]
@@ -72,8 +70,20 @@ pub struct KillReport {
     pub terminated: u32,
     /// Commits that the processes reported.
     pub commits: u64,
+    /// The last commit point before each kill, and how often it was that.
+    pub landed: BTreeMap<String, u32>,
     /// Versions published in the end.
     pub published: i64,
+    /// Orders by the status in which they ended.
+    pub ends: BTreeMap<String, u32>,
+    /// What the pages say of orders that have not come to an end.
+    pub blocked: Vec<String>,
+    /// Lines that the bank paid.
+    pub paid_lines: usize,
+    /// Payments that it refused before.
+    pub refused_payments: u32,
+    /// Chunks that the partner was told.
+    pub told: i64,
     /// Tasks that a person had to run again because they had been lost five times in a row.
     pub rerun: u32,
 }
@@ -82,16 +92,19 @@ pub struct KillReport {
 pub async fn kill_loop(app: &TestApp, plan: &KillPlan) -> KillReport {
     let mut random = Random::new(plan.seed);
     let mut report = KillReport::default();
-    let fixture = Fixture(app);
-    fixture.records(ORDERS * STATIONS_AN_ORDER).await;
-    for order in 0..ORDERS {
-        open_first(app, order).await;
-    }
-    for _ in 0..plan.kills {
-        act_as_user(app, &mut random).await;
-        let mut process = Process::start(app, plan).await;
-        let wanted = 1 + random.below(MAX_COMMITS);
-        report.commits += process.wait_for_commits(wanted).await;
+    let mut outside = Outside::new();
+    migrate(app, plan).await;
+    people::begin(app, plan.kills / KILLS_A_SET + 1).await;
+    outside.partner(app).await;
+    for kill in 0..plan.kills {
+        if kill % KILLS_A_SET == 0 {
+            people::open(app, kill / KILLS_A_SET).await;
+        }
+        turn(app, plan, &mut outside, &mut random, false).await;
+        let mut process = Process::start(app, plan, &outside).await;
+        report.commits += process.wait(moment(&mut random, &report)).await;
+        let landed = process.last_commit.clone().unwrap_or_else(|| "nothing".into());
+        *report.landed.entry(landed).or_default() += 1;
         if random.below(3) == 0 {
             process.terminate().await;
             report.terminated += 1;
@@ -101,125 +114,89 @@ pub async fn kill_loop(app: &TestApp, plan: &KillPlan) -> KillReport {
         }
         app.pass_minutes(MINUTES_BETWEEN);
     }
-    finish(app, plan, &mut random, &mut report).await;
-    prove(app, plan, &mut report).await;
+    finish(app, plan, &mut outside, &mut random, &mut report).await;
+    proof::prove(app, plan, &outside, &mut report).await;
     report
 }
 
-fn own_bills(order: i64) -> impl Iterator<Item = i64> {
-    let first = order * STATIONS_AN_ORDER + 1;
-    first..first + BILLS_AN_ORDER
-}
-
-/// The first selection of an order also wants one bill of the next order: a conflict.
-async fn open_first(app: &TestApp, order: i64) {
-    let contested = (order + 1) % ORDERS * STATIONS_AN_ORDER + 1;
-    let bills: Vec<Bill> = own_bills(order).chain([contested]).map(Bill::payable).collect();
-    Fixture(app).new_session(&bills).await;
-}
-
-/// Submits what can be submitted and revises what can be revised.
-async fn act_as_user(app: &TestApp, random: &mut Random) {
-    for session in sessions(app, "status IN ('EDITING', 'SUBMIT_FAILED')").await {
-        drop_conflicts(app, session).await;
-        // Refused while S06 of the last attempt is not done: the next turn tries again.
-        if let Ok(submission) = submit(&app.db, &Kicker::none(), session, CREATOR).await {
-            Fixture(app).batch_size(&submission, BATCH_SIZE).await;
-        }
+/// After so many commits, or after so many points that no kill has come to yet.
+fn moment(random: &mut Random, report: &KillReport) -> Moment {
+    if random.below(2) == 0 {
+        return Moment::Commits(1 + random.below(MAX_COMMITS));
     }
-    for (order, version) in revisable(app).await {
-        revise(app, order, version, random).await;
-    }
+    let left = usize::try_from(1 + random.below(MAX_NEW_POINTS)).unwrap_or(1);
+    Moment::NewPoints { left, known: report.landed.keys().cloned().collect() }
 }
 
-async fn sessions(app: &TestApp, condition: &str) -> Vec<SessionId> {
-    let query = format!("SELECT id FROM selection_session WHERE {condition} ORDER BY id");
-    let lines = app.lines(&query).await;
-    lines.iter().map(|id| SessionId(id.parse().expect("an id"))).collect()
+/// The binary's own migrations: it has more than the domains.
+async fn migrate(app: &TestApp, plan: &KillPlan) {
+    let migrated =
+        Command::new(&plan.binary).args(["--database", app.url(), "migrate"]).output().await;
+    let migrated = migrated.expect("counterfoil migrate");
+    assert!(migrated.status.success(), "{}", String::from_utf8_lossy(&migrated.stderr));
 }
 
-async fn drop_conflicts(app: &TestApp, session: SessionId) {
-    app.execute(&format!(
-        "UPDATE selection_session_item SET deleted = 1
-         WHERE session_id = {session} AND deleted = 0 AND EXISTS (
-           SELECT 1 FROM selection_conflict c
-           JOIN fi_resident_income_payment_order_version v ON v.id = c.payment_order_version_id
-           WHERE v.session_id = {session}
-             AND c.station_id = selection_session_item.station_id
-             AND c.bill_yearmonth = selection_session_item.bill_yearmonth)"
-    ))
-    .await;
-}
-
-/// Orders under review whose published version is complete, with few revisions yet.
-async fn revisable(app: &TestApp) -> Vec<(i64, i64)> {
-    let rows = app
-        .db
-        .rows(sql!(
-            "SELECT o.id, o.current_publish_version AS version
-             FROM fi_resident_income_payment_order o
-             JOIN fi_resident_income_payment_order_version v
-               ON v.payment_order_id = o.id AND v.target_data_version = o.current_publish_version
-             JOIN selection_session s ON s.id = v.session_id
-             WHERE o.status = 20 AND s.status = 'COMPLETED' AND o.submit_round <= :most
-               AND NOT EXISTS (SELECT 1 FROM selection_session r
-                 WHERE r.target_payment_order_id = o.id AND r.status <> 'COMPLETED')
-             ORDER BY o.id",
-            most = MAX_REVISIONS,
-        ))
-        .await
-        .expect("orders");
-    rows.iter()
-        .map(|row| (row.int("id").expect("an id"), row.int("version").expect("a version")))
-        .collect()
-}
-
-async fn revise(app: &TestApp, order: i64, version: i64, random: &mut Random) {
-    let first = app
-        .value(&format!(
-            "SELECT diff_id FROM fi_resident_income_payment_order_bill
-             WHERE payment_order_id = {order} AND data_version = {version}
-             ORDER BY id LIMIT 1"
-        ))
-        .await;
-    let index = (first.parse::<i64>().expect("a record") - 1) / STATIONS_AN_ORDER;
-    let start = index * STATIONS_AN_ORDER + 2; // the first one is contested
-    let mut bills = Vec::new();
-    for number in start..start + STATIONS_AN_ORDER - 1 {
-        match random.below(6) {
-            0 => {}
-            1 => bills.push(Bill::unqualified(number, "农户租金异常", 0)),
-            _ => bills.push(Bill::payable(number)),
-        }
-    }
-    let fixture = Fixture(app);
-    let session = fixture.revise_session(order, &bills).await;
-    let submission = fixture.submit(session).await;
-    fixture.batch_size(&submission, BATCH_SIZE).await;
+/// Everybody who is not a process has a turn.
+async fn turn(
+    app: &TestApp,
+    plan: &KillPlan,
+    outside: &mut Outside,
+    random: &mut Random,
+    calm: bool,
+) {
+    proof::projected_once(app, plan.seed).await;
+    outside.answer(app, random, calm).await;
+    outside::fix_failed(app, random, calm).await;
+    people::act(app, random, calm).await;
 }
 
 /// Runs processes without killing them until nothing is left to do.
-async fn finish(app: &TestApp, plan: &KillPlan, random: &mut Random, report: &mut KillReport) {
+async fn finish(
+    app: &TestApp,
+    plan: &KillPlan,
+    outside: &mut Outside,
+    random: &mut Random,
+    report: &mut KillReport,
+) {
     for _ in 0..MAX_LAST_RUNS {
-        let mut process = Process::start(app, plan).await;
-        report.commits += process.wait_for_commits(u64::MAX).await;
+        let mut process = Process::start(app, plan, outside).await;
+        let commits = process.wait(Moment::Quiet).await;
+        report.commits += commits;
         process.terminate().await;
         app.pass_minutes(MINUTES_BETWEEN * 3);
         report.rerun += rerun_parked(app).await;
         let before = unfinished(app).await;
-        act_as_user(app, random).await;
-        if before == 0 && unfinished(app).await == 0 {
+        turn(app, plan, outside, random, true).await;
+        if before.is_empty() && unfinished(app).await.is_empty() {
             return;
         }
     }
-    panic!("seed {}: work is left: {:?}", plan.seed, app.lines(UNFINISHED).await);
+    panic!("seed {}: work is left: {:#?}", plan.seed, unfinished(app).await);
 }
 
-const UNFINISHED: &str = "SELECT task_code, business_key, task_status, retry_count, lost_attempts,
-    error_message FROM fi_async_task WHERE task_status NOT IN (2, 4) ORDER BY id";
+/// Work that is not done: tasks, reviews, refreshes, pushes, and orders that are to be paid.
+const UNFINISHED: [&str; 5] = [
+    "SELECT task_code, business_key, task_status, retry_count, lost_attempts, error_message
+     FROM fi_async_task WHERE task_status NOT IN (2, 4) ORDER BY id",
+    "SELECT 'progress', id, phase, phase_status, last_error_code, last_error_message
+     FROM fi_resident_income_payment_review_callback_progress
+     WHERE phase <> 'DONE' AND main_task_status <> 'SUPERSEDED' ORDER BY id",
+    "SELECT 'shard', id, source_type, task_status, error_message
+     FROM fi_resident_income_payment_status_refresh_shard
+     WHERE task_status <> 'SUCCESS' ORDER BY id",
+    "SELECT 'batch', id, status, push_count, error_message
+     FROM fi_resident_income_payment_push_batch
+     WHERE deleted = 0 AND status <> 'PUSH_SUCCESS' ORDER BY id",
+    "SELECT 'order', id, status, push_status, audit_plan_status
+     FROM fi_resident_income_payment_order WHERE status IN (10, 20, 40) ORDER BY id",
+];
 
-async fn unfinished(app: &TestApp) -> usize {
-    app.lines(UNFINISHED).await.len()
+async fn unfinished(app: &TestApp) -> Vec<String> {
+    let mut found = Vec::new();
+    for query in UNFINISHED {
+        found.extend(app.lines(query).await);
+    }
+    found
 }
 
 /// What an operator does with a task that was lost five times in a row: look, and run it again.
@@ -234,97 +211,4 @@ async fn rerun_parked(app: &TestApp) -> u32 {
         .await;
     }
     u32::try_from(parked.len()).expect("few")
-}
-
-async fn prove(app: &TestApp, plan: &KillPlan, report: &mut KillReport) {
-    let seed = plan.seed;
-    let checked = Command::new(&plan.binary)
-        .args(["--database", app.url(), "--now", &app.now().to_rfc3339(), "check"])
-        .output()
-        .await
-        .expect("counterfoil check");
-    let said = String::from_utf8_lossy(&checked.stdout).into_owned();
-    assert!(checked.status.success(), "seed {seed}: {said}");
-    let published = "SELECT COUNT(*) AS n FROM fi_resident_income_payment_order_version
-        WHERE version_build_status = 'PUBLISHED'";
-    report.published = app.value(published).await.parse().expect("a count");
-    let rounds =
-        "SELECT CAST(SUM(submit_round) AS {bigint}) AS n FROM fi_resident_income_payment_order";
-    assert_eq!(app.value(rounds).await, report.published.to_string(), "seed {seed}");
-    // Each published version raised a bill's financial version exactly once if it was payable.
-    let wrong = "SELECT d.station_id, d.financial_version, (
-           SELECT COUNT(*) FROM fi_resident_income_payment_order_bill l
-           JOIN fi_resident_income_payment_order_version v
-             ON v.payment_order_id = l.payment_order_id
-            AND v.target_data_version = l.data_version
-           WHERE l.diff_id = d.id AND l.line_type = 10
-             AND v.version_build_status = 'PUBLISHED') AS expected
-         FROM fi_monthly_income_difference d";
-    for line in app.lines(wrong).await {
-        let cells: Vec<&str> = line.split('|').collect();
-        assert_eq!(cells[1], cells[2], "seed {seed}: {line}: a projection was lost or repeated");
-    }
-    let activated = "SELECT CAST(COALESCE(SUM(processed_count), 0) AS {bigint}) AS n
-        FROM selection_submit_batch
-        WHERE batch_phase = 'LOCK_ACTIVATE'";
-    let locks = "SELECT COUNT(*) AS n FROM fi_resident_income_payment_bill_lock
-        WHERE lock_scene <> 'BUILD_RELEASE'";
-    assert_eq!(app.value(activated).await, app.value(locks).await, "seed {seed}");
-}
-
-struct Process {
-    child: Child,
-    log: Lines<BufReader<ChildStderr>>,
-    last_lines: Vec<String>,
-}
-
-impl Process {
-    async fn start(app: &TestApp, plan: &KillPlan) -> Process {
-        let mut child = Command::new(&plan.binary)
-            .args(["--database", app.url(), "--now", &app.now().to_rfc3339(), "serve"])
-            .args(["--listen", "127.0.0.1:0", "--cron", "* * * * * *"])
-            .env("COUNTERFOIL_LOG", "warn,counterfoil_db::transaction=trace")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("counterfoil serve");
-        let stderr = child.stderr.take().expect("a pipe");
-        Process { child, log: BufReader::new(stderr).lines(), last_lines: Vec::new() }
-    }
-
-    /// Waits until the process has reported so many commits, or nothing more for a while.
-    async fn wait_for_commits(&mut self, wanted: u64) -> u64 {
-        let mut commits = 0;
-        while commits < wanted {
-            let line = match tokio::time::timeout(MAX_SILENCE, self.log.next_line()).await {
-                Err(_) => return commits,
-                Ok(line) => line.expect("its log"),
-            };
-            let Some(line) = line else {
-                panic!("the process ended by itself: {:#?}", self.last_lines);
-            };
-            commits += u64::from(line.contains("committed"));
-            if self.last_lines.len() == 20 {
-                self.last_lines.remove(0);
-            }
-            self.last_lines.push(line);
-        }
-        commits
-    }
-
-    async fn kill(mut self) {
-        self.child.kill().await.expect("SIGKILL");
-    }
-
-    async fn terminate(mut self) {
-        let id = self.child.id().expect("a living process").to_string();
-        let sent = Command::new("kill").args(["-TERM", &id]).status().await.expect("kill");
-        assert!(sent.success());
-        // Its log must be read on, or it would block on a full pipe.
-        while let Ok(Some(_)) = self.log.next_line().await {}
-        let status = self.child.wait().await.expect("its end");
-        assert!(status.success(), "SIGTERM must end it cleanly: {status}");
-    }
 }

@@ -34,6 +34,8 @@ macro_rules! payable_and_active {
     };
 }
 
+/// Between the release of an approval's locks and the end of its refresh the records still refer to
+/// what was released.
 macro_rules! dangling_reference {
     ($table:literal) => {
         concat!(
@@ -50,6 +52,11 @@ macro_rules! dangling_reference {
                    AND s.status = 'PUBLISHED_LOCK_SYNCING')
                AND NOT EXISTS (SELECT 1 FROM fi_resident_income_payment_order o
                  WHERE o.id = r.locked_payment_order_id AND o.status = 90)
+               AND NOT EXISTS (
+                 SELECT 1 FROM fi_resident_income_payment_review_callback_progress p
+                 WHERE p.payment_order_id = r.locked_payment_order_id AND p.deleted = 0
+                   AND p.main_task_status = 'SUCCESS'
+                   AND p.phase IN ('LOCK_RELEASE', 'REFRESH_SHARD'))
              ORDER BY r.id LIMIT :limit"
         )
     };
@@ -213,6 +220,17 @@ pub const RULES: &[Rule] = &[
              SELECT 1 FROM fi_resident_income_payment_order_approval_instance a
              WHERE a.payment_order_id = o.id AND a.data_version = o.current_publish_version
                AND a.review_plan_id = o.review_plan_id AND a.deleted = 0)
+         ORDER BY o.id LIMIT :limit",
+    ),
+    scheduled(
+        "order-under-review-has-its-version",
+        "an order under review has the record of the version that it points to",
+        "SELECT o.id AS payment_order_id, o.current_publish_version, o.submit_round
+         FROM fi_resident_income_payment_order o
+         WHERE o.deleted = 0 AND o.status = 20
+           AND NOT EXISTS (SELECT 1 FROM fi_resident_income_payment_order_version v
+             WHERE v.payment_order_id = o.id AND v.deleted = 0
+               AND v.target_data_version = o.current_publish_version)
          ORDER BY o.id LIMIT :limit",
     ),
     scheduled(

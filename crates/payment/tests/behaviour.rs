@@ -20,6 +20,7 @@ mod behaviour {
     mod release;
     mod review_callback;
     mod review_progress;
+    mod review_rules;
     mod rules;
     mod verification;
 }

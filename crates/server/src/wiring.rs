@@ -14,7 +14,8 @@ use counterfoil_payment::side_effect::{Rebuild, SideEffect};
 use counterfoil_payment::status_refresh::StatusRefresh;
 use counterfoil_payment::treasury::push::PushRetry;
 use counterfoil_payment::{
-    audit_plan, lock_activation, lock_release, partner_push, status_refresh, submit_build,
+    audit_plan, lock_activation, lock_release, partner_push, review_progress, status_refresh,
+    submit_build,
 };
 use counterfoil_remote::{
     EnvironmentAndFiles, HttpDecisionReceiver, HttpPartnerInbox, HttpReviewCentre, SignedClient,
@@ -51,6 +52,7 @@ pub fn rules() -> Vec<Rule> {
         counterfoil_payment::rules::RULES,
         audit_plan::RULES,
         partner_push::RULES,
+        review_progress::RULES,
         status_refresh::RULES,
         counterfoil_payment::treasury::rules::RULES,
         counterfoil_review::rules::RULES,

@@ -1,12 +1,16 @@
 //! Invariants: read-only rules over what must hold at all times.
 
-use counterfoil_db::{Db, Query, Read, Result, sql};
+use counterfoil_db::{Db, Instant, Query, Read, Result, sql};
 use serde::Serialize;
 
 /// Rows shown of a broken rule; more are not read.
 pub const MAX_SHOWN: u32 = 20;
 /// What rules mean by `:long_ago`: long enough for every lease and every retry of a claim.
 pub const LONG: chrono::TimeDelta = chrono::TimeDelta::hours(1);
+/// What rules mean by `:half_hour_ago`: within it, whatever moved on is put right by itself.
+pub const HALF_HOUR: chrono::TimeDelta = chrono::TimeDelta::minutes(30);
+/// What rules mean by `:day_ago`: by then a person should have looked.
+pub const DAY: chrono::TimeDelta = chrono::TimeDelta::days(1);
 
 /// A rule: its SQL finds the rows that break it.
 #[derive(Debug, Clone, Copy)]
@@ -15,7 +19,8 @@ pub struct Rule {
     pub name: &'static str,
     /// What must hold, in a sentence.
     pub holds: &'static str,
-    /// The rows that break it: columns for people, `LIMIT :limit`; `:long_ago` may be used.
+    /// The rows that break it: columns for people, `LIMIT :limit`; `:long_ago`,
+    /// `:half_hour_ago` and `:day_ago` may be used.
     pub sql: &'static str,
     /// The same for the subjects a round touched, `IN :ids`; `None` = only on schedule.
     pub touched: Option<&'static str>,
@@ -37,17 +42,25 @@ pub struct Breach {
 /// Checks one rule on the whole database.
 pub async fn check(db: &Db, rule: &Rule) -> Result<Option<Breach>> {
     let now = db.now().await?;
-    let query = sql!(rule.sql, long_ago = now - LONG, limit = MAX_SHOWN);
-    breach(db, rule, query).await
+    breach(db, rule, bound(rule.sql, now)).await
 }
 
 pub(crate) async fn check_touched(db: &Db, rule: &Rule, ids: &[i64]) -> Result<Option<Breach>> {
     let Some(text) = rule.touched else {
         return Ok(None);
     };
-    let long_ago = db.now().await? - LONG;
-    let query = sql!(text, long_ago = long_ago, limit = MAX_SHOWN);
+    let query = bound(text, db.now().await?);
     breach(db, rule, query.bind_list("ids", ids.iter().copied())).await
+}
+
+fn bound(text: &'static str, now: Instant) -> Query {
+    sql!(
+        text,
+        long_ago = now - LONG,
+        half_hour_ago = now - HALF_HOUR,
+        day_ago = now - DAY,
+        limit = MAX_SHOWN,
+    )
 }
 
 async fn breach(db: &Db, rule: &Rule, query: Query) -> Result<Option<Breach>> {

@@ -43,4 +43,14 @@ pub const RULES: &[Rule] = &[
         touched: None,
         handlers: &[],
     },
+    Rule {
+        name: "no-delivery-stays-unknown",
+        holds: "no delivery has been without a verdict for a day: a person looks and redelivers",
+        sql: "SELECT id, payment_order_id, partner_id, chunk_no, status, attempt_count, last_error
+              FROM fi_resident_income_payment_external_log
+              WHERE status = 'UNKNOWN' AND deleted = 0 AND update_time < :day_ago
+              ORDER BY id LIMIT :limit",
+        touched: None,
+        handlers: &[],
+    },
 ];

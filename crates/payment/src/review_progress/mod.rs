@@ -11,6 +11,7 @@ mod bill_update;
 mod facts;
 mod finalize;
 mod lock_release;
+mod rules;
 mod select;
 mod supersede;
 
@@ -20,6 +21,7 @@ use counterfoil_task::{Kind, LeaseTable, Selector, Taken, Turn, TurnEnd, Turns, 
 use crate::kinds::REVIEW_PROGRESS;
 
 pub use finalize::{RECHECK_VIOLATED, RecheckSettings, Violation, violations};
+pub use rules::RULES;
 
 pub(crate) use supersede::{is_review_being_applied, supersede_parked};
 

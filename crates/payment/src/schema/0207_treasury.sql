@@ -55,6 +55,8 @@ CREATE UNIQUE INDEX IF NOT EXISTS uk_push_detail_line
   ON fi_resident_income_payment_push_batch_detail (order_bill_id);
 CREATE INDEX IF NOT EXISTS ix_push_detail_batch
   ON fi_resident_income_payment_push_batch_detail (push_batch_id, id);
+CREATE INDEX IF NOT EXISTS ix_push_detail_push
+  ON fi_resident_income_payment_push_batch_detail (push_id, push_status);
 CREATE TABLE IF NOT EXISTS fi_resident_income_payment_push_build (
   id {id},
   payment_order_id BIGINT NOT NULL,

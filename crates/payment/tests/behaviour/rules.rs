@@ -100,6 +100,11 @@ const BREAKS: &[(&str, &str, &str)] = &[
         "payment_order_id=1",
     ),
     (
+        "order-under-review-has-its-version",
+        "DELETE FROM fi_resident_income_payment_order_version WHERE id = 22",
+        "payment_order_id=1",
+    ),
+    (
         "cancelled-order-holds-nothing",
         "UPDATE fi_resident_income_payment_order SET status = 90",
         "id=1001",

@@ -103,6 +103,10 @@ on_every_database! {
         app.execute("DELETE FROM fi_async_task").await;
         app.pass_minutes(300);
         assert_eq!(broken().await, ["no-delivery-hangs"]);
+        app.execute("UPDATE fi_resident_income_payment_external_log SET status = 'UNKNOWN'").await;
+        assert!(broken().await.is_empty());
+        app.pass_minutes(24 * 60 + 1);
+        assert_eq!(broken().await, ["no-delivery-stays-unknown"]);
     }
 
     async fn a_base_data_build_fails_visibly_where_nothing_builds(app: TestApp) {
