@@ -1,8 +1,10 @@
 //! `counterfoil order` and `counterfoil bill` as real processes: what machines read of them.
 
+use counterfoil_db::migrate;
 use counterfoil_e2e::{Bill, Fixture, TestApp, on_every_database};
 use counterfoil_payment::kinds::{LOCK_ACTIVATE, SUBMIT_BUILD};
 use counterfoil_payment::session::Submission;
+use counterfoil_server::wiring;
 use serde_json::{Value, json};
 
 /// What one command answered.
@@ -21,6 +23,8 @@ impl Answered {
 }
 
 async fn counterfoil(app: &TestApp, words: &[&str]) -> Answered {
+    // The binary has tables of its own beside the domains'.
+    migrate(&app.db, &wiring::migrations()).await.expect("migrations");
     let now = app.now().to_rfc3339();
     let done = tokio::process::Command::new(env!("CARGO_BIN_EXE_counterfoil"))
         .args(["--database", app.url(), "--now", &now])
@@ -98,8 +102,9 @@ on_every_database! {
         let submission = submitted(&app).await;
         let view = told(&app, &["order", "show", &submission.order.to_string()]).await;
         assert_eq!(keys(&view), [
-            "approval", "conflicts", "locks", "order", "session", "stages", "success", "verdict",
-            "version", "versions",
+            "approval", "callbackProgress", "conflicts", "deliveries", "locks", "order", "payments",
+            "pushBatches", "recheckViolationCount", "recheckViolations", "session", "stages",
+            "success", "verdict", "version", "versions",
         ]);
         let sentence = view["verdict"]["sentence"].as_str().expect("a sentence");
         assert!(sentence.contains("is at S03 build"), "{sentence}");

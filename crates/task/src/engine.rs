@@ -217,6 +217,11 @@ impl Engine {
         found.map(AsRef::as_ref).ok_or_else(|| RoundError::UnknownHandler(handler.to_owned()))
     }
 
+    /// Which RUNNING rows of a handler's tasks may be claimed again.
+    pub fn takeover_of(&self, handler: &str) -> Takeover {
+        self.work_of_handler(handler).map_or(Takeover::Stale, |work| work.takeover())
+    }
+
     pub(crate) fn turns_of_handler(&self, handler: &str) -> Option<&dyn Turns> {
         self.turns.iter().find(|turns| turns.kind().handler == handler).map(AsRef::as_ref)
     }

@@ -4,7 +4,7 @@ use counterfoil_db::{Db, Read, sql};
 use counterfoil_protocol::TaskCode;
 
 use crate::trace::{Action, Subject, Trace, record};
-use crate::{TaskError, TaskStatus};
+use crate::{Takeover, TaskError, TaskStatus};
 
 /// What cancelling found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,14 +110,16 @@ pub struct RerunFacts {
     pub retries: i64,
     /// Whether a RUNNING task is stale.
     pub stale: bool,
+    /// Whether its kind passes work on and leaves the row RUNNING.
+    pub hands_over: bool,
 }
 
 /// Decides what a rerun would do. Pure.
 pub fn plan_rerun(facts: RerunFacts) -> RerunPlan {
-    let RerunFacts { status, attempt, retries, stale } = facts;
+    let RerunFacts { status, attempt, retries, stale, hands_over } = facts;
     let will_run = match status {
         TaskStatus::Pending | TaskStatus::Failed => true,
-        TaskStatus::Running => stale,
+        TaskStatus::Running => stale && !hands_over,
         TaskStatus::Success | TaskStatus::Cancelled => false,
     };
     let mut plan = RerunPlan { will_run, will: vec![], will_not: vec![], cannot: vec![] };
@@ -128,6 +130,9 @@ pub fn plan_rerun(facts: RerunFacts) -> RerunPlan {
         plan.cannot.push("do again what was done: every write proves that it is still due".into());
     } else {
         let why = match status {
+            TaskStatus::Running if hands_over => {
+                "it is RUNNING and its work was passed on: that goes on by its own handler"
+            }
             TaskStatus::Running => "it is RUNNING and its process touched it within 10 minutes",
             TaskStatus::Success => "it is SUCCESS: done work is never opened again",
             _ => "it is CANCELLED: given up for good",
@@ -139,7 +144,11 @@ pub fn plan_rerun(facts: RerunFacts) -> RerunPlan {
 }
 
 /// Reads one task and says what a rerun would do.
-pub async fn rerun_plan(db: &Db, code: &TaskCode) -> Result<RerunPlan, TaskError> {
+pub async fn rerun_plan(
+    db: &Db,
+    code: &TaskCode,
+    takeover: Takeover,
+) -> Result<RerunPlan, TaskError> {
     let now = db.now().await?;
     let row = db
         .row(sql!(
@@ -155,6 +164,7 @@ pub async fn rerun_plan(db: &Db, code: &TaskCode) -> Result<RerunPlan, TaskError
         attempt: row.int("attempt")?,
         retries: row.int("retries")?,
         stale: row.instant("update_time")? <= now - crate::claim::STALE_AFTER,
+        hands_over: takeover != Takeover::Stale,
     }))
 }
 
@@ -207,8 +217,11 @@ mod tests {
             (TaskStatus::Cancelled, true, false),
         ];
         for (status, stale, will_run) in table {
-            let facts = RerunFacts { status, attempt: 1, retries: 3, stale };
+            let facts = RerunFacts { status, attempt: 1, retries: 3, stale, hands_over: false };
             assert_eq!(plan_rerun(facts).will_run, will_run, "{facts:?}");
+            let passed_on = RerunFacts { hands_over: true, ..facts };
+            let claimable = will_run && status != TaskStatus::Running;
+            assert_eq!(plan_rerun(passed_on).will_run, claimable, "{passed_on:?}");
         }
     }
 }

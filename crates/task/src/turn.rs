@@ -92,6 +92,11 @@ pub trait Turns: Send + Sync + 'static {
     async fn named(&self, db: &Db, selector: &Selector, limit: u32)
     -> Result<Vec<Unit>, WorkError>;
 
+    /// Whether a failure with this code leaves the row to a person: no next try is promised.
+    fn is_left_to_a_person(&self, _code: &str) -> bool {
+        false
+    }
+
     /// Leases the row and does one batch.
     async fn turn(&self, unit: &Unit, turn: &Turn<'_>) -> Result<TurnEnd, WorkError>;
 }
@@ -406,7 +411,8 @@ impl Engine {
                 summary.failed += 1;
                 summary.errors.push(trouble(unit, cut(&error.full_message())));
                 tracing::warn!(unit = %unit.label, code = error.code(), %error, "a turn failed");
-                match transact!(write_failure(&turn, unit, &error)) {
+                let is_left = turns.is_left_to_a_person(error.code());
+                match transact!(write_failure(&turn, unit, &error, is_left)) {
                     Err(unwritten) if unwritten.is_lost() => Err(unwritten.into()),
                     Err(unwritten) => {
                         let message = format!("its end could not be written: {unwritten}");
@@ -431,11 +437,16 @@ fn trouble(unit: &Unit, message: String) -> TaskTrouble {
 }
 
 /// FAILED with its reason and the time of the next try, if the lease was ours.
-async fn write_failure(turn: &Turn<'_>, unit: &Unit, error: &WorkError) -> Result<(), DbError> {
+async fn write_failure(
+    turn: &Turn<'_>,
+    unit: &Unit,
+    error: &WorkError,
+    is_left: bool,
+) -> Result<(), DbError> {
     let lease = turn.remembered().clone();
     let Some(lease) = lease else { return Ok(()) };
     let mut tx = turn.db.begin().await?;
-    let next = tx.now() + retry_after(unit.retries);
+    let next = (!is_left).then(|| tx.now() + retry_after(unit.retries));
     let progress =
         Progress::none().set("retry_count", unit.retries + 1).set("next_retry_time", next);
     let message = cut(&error.full_message());

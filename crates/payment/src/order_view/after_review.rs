@@ -225,6 +225,11 @@ fn payment(facts: &OrderFacts) -> Stage {
     let (state, why) = match (facts.order.status, push) {
         (50, _) => (StageState::Done, told("every payable line is paid")),
         (55, _) => (StageState::Done, "there is nothing to pay".to_owned()),
+        (40, _) if facts.aftermath.details.at("PAY_FAILED") > 0 => {
+            let failed = count(facts.aftermath.details.at("PAY_FAILED"), "payment");
+            let why = told(&format!("{failed} failed and must be fixed and pushed again"));
+            return Stage::new(key, name, StageState::Trouble, why).blocked_by("a person");
+        }
         (40, Some("PUSHING")) => (StageState::Running, told("payments are being pushed")),
         (40, Some("PUSHED")) => {
             let why = told("everything is pushed; the results are not all in yet");

@@ -170,7 +170,11 @@ fn answered(facts: &OrderFacts) -> Success {
             says(Answer::Yes, format!("there is nothing to pay; partners: {told}"))
         }
         55 => says(Answer::NotYet, "there is nothing to pay; no answer of a partner is on record"),
-        40 => says(Answer::NotYet, format!("the push is {push}; no answer is on record")),
+        40 => {
+            let paid = facts.aftermath.details.shown();
+            let paid = if paid.is_empty() { "nothing is on its way".to_owned() } else { paid };
+            says(Answer::NotYet, format!("the push is {push}: {paid}"))
+        }
         30 | 90 => says(Answer::No, "nothing was sent"),
         _ => says(Answer::NotYet, "nothing was sent"),
     }

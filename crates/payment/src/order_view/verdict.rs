@@ -176,6 +176,16 @@ fn waits_for_payment(facts: &OrderFacts) -> (String, Vec<Step>) {
                 format!("is approved and waits for its offline payment to be recorded{refresh}");
             (sentence, vec![step("record the payment", record)])
         }
+        _ if facts.aftermath.details.at("PAY_FAILED") > 0 => {
+            let failed = count(facts.aftermath.details.at("PAY_FAILED"), "payment");
+            let sentence = format!("needs a person: {failed} failed and must be fixed");
+            let list = format!("counterfoil push-batch list --order {}", order.id);
+            let fix = "counterfoil push-batch fix DETAIL --reason WHY --user ID".to_owned();
+            (
+                sentence,
+                vec![step("see which", list), step("fix one; it is pushed again alone", fix)],
+            )
+        }
         _ => {
             let sentence = format!("is approved and waits for payment ({kind}, {push}){refresh}");
             let list = format!("counterfoil push-batch list --order {}", order.id);

@@ -15,7 +15,7 @@ mod prepare;
 mod reject;
 mod standing;
 
-use counterfoil_db::transact;
+use counterfoil_db::{Read, transact};
 use counterfoil_task::{Kind, Run, Takeover, Verdict, Work, WorkError};
 
 use crate::kinds::REVIEW_CALLBACK;
@@ -77,6 +77,7 @@ async fn apply(run: &Run<'_>, payload: &CallbackPayload) -> Result<Verdict, Work
             tx.succeed("review_callback.already_applied").await
         }
         Standing::Due if identity.conclusion == Conclusion::Reject => {
+            refuse_over_approval(&tx, &identity).await?;
             reject::reject(&mut tx, &identity, time, payload.remark()).await?;
             if instance.concluded.is_none() {
                 conclude_instance(&mut tx, &identity, &instance, time).await?;
@@ -89,6 +90,28 @@ async fn apply(run: &Run<'_>, payload: &CallbackPayload) -> Result<Verdict, Work
             tx.hand_over("review_callback.prepare").await
         }
     }
+}
+
+/// An approval of the same version, plan and round that is being applied keeps a rejection out:
+/// acceptance refuses it, and rows written by hand do not get past the run either.
+async fn refuse_over_approval(
+    tx: &counterfoil_db::Tx,
+    identity: &Identity,
+) -> Result<(), WorkError> {
+    let query = counterfoil_db::sql!(
+        "SELECT COUNT(*) FROM fi_resident_income_payment_review_callback_progress
+         WHERE payment_order_id = :order AND data_version = :data AND review_plan_id = :plan
+           AND submit_round = :round AND main_task_status = 'RUNNING' AND deleted = 0",
+        order = identity.order.0,
+        data = identity.data_version.0,
+        plan = identity.plan.0,
+        round = identity.round.0,
+    );
+    if tx.count(query).await? == 0 {
+        return Ok(());
+    }
+    let said = Conclusion::Pass;
+    Err(CallbackError::Opposite { order: identity.order, plan: identity.plan, said }.into())
 }
 
 /// Guard: IN_REVIEW. Under the instance's lock it always wins.

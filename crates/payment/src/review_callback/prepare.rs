@@ -48,6 +48,12 @@ pub(super) async fn prepare(
     let target = counts.target().map_err(wrong)?;
     insert_unless_known(tx, identity, payload, task, counts, target).await?;
     let stored = read_back(tx, identity).await?;
+    let aims_at = stored.int("target_order_status")?;
+    if aims_at != target {
+        let id = stored.int("id")?;
+        let why = format!("progress {id} aims at status {aims_at}, the lines at {target}");
+        return Err(wrong(why).into());
+    }
     let agrees = stored.int("total_count")? == counts.total
         && stored.int("payable_count")? == counts.payable
         && stored.int("unqualified_count")? == counts.unqualified;
@@ -133,7 +139,8 @@ async fn insert_unless_known(
 
 async fn read_back(tx: &Tx, identity: &Identity) -> Result<Row, WorkError> {
     let query = sql!(
-        "SELECT id, async_task_id, total_count, payable_count, unqualified_count
+        "SELECT id, async_task_id, target_order_status, total_count, payable_count,
+                unqualified_count
          FROM fi_resident_income_payment_review_callback_progress
          WHERE payment_order_id = :order AND data_version = :data AND review_plan_id = :plan
            AND submit_round = :round AND approval_attempt = :attempt {for_update}",

@@ -39,6 +39,11 @@ pub(super) async fn one_batch(id: i64, turn: &Turn<'_>) -> Result<TurnEnd, WorkE
     if !facts.is_of(order.as_ref()) {
         return supersede::give_up(tx, &facts).await;
     }
+    if let Some(order) = order.filter(|order| order.status != 20) {
+        let message =
+            format!("order {} is at {}, not under review (20)", facts.order, order.status);
+        return Err(WorkError::failed("order-state", message));
+    }
     let (mut payable, mut unqualified) = (facts.payable_updated, facts.unqualified_updated);
     let mut progress = Progress::none();
     for line_type in [LineType::Payable, LineType::Unqualified] {
@@ -97,7 +102,8 @@ async fn last_of_batch(
     Ok(row.map(|row| row.maybe_int("last")).transpose()?.flatten())
 }
 
-/// The range (cursor, last] of one type.
+/// The range (cursor, last] of one type. Guard: a line that is paid, or concluded otherwise, is
+/// left alone; FINALIZE then misses it in the counters.
 async fn update(
     tx: &mut Tx,
     facts: &Progressed,
@@ -110,13 +116,15 @@ async fn update(
             "UPDATE fi_resident_income_payment_order_bill
              SET line_status = 20, update_time = :now
              WHERE payment_order_id = :order AND data_version = :data AND submit_round = :round
-               AND line_type = 10 AND deleted = 0 AND id > :cursor AND id <= :last"
+               AND line_type = 10 AND line_status IN (10, 20) AND deleted = 0
+               AND id > :cursor AND id <= :last"
         }
         LineType::Unqualified => {
             "UPDATE fi_resident_income_payment_order_bill
              SET line_status = 50, unqualified_effective_time = :time, update_time = :now
              WHERE payment_order_id = :order AND data_version = :data AND submit_round = :round
-               AND line_type = 20 AND deleted = 0 AND id > :cursor AND id <= :last"
+               AND line_type = 20 AND line_status IN (10, 50) AND deleted = 0
+               AND id > :cursor AND id <= :last"
         }
     };
     let cursor = match line_type {

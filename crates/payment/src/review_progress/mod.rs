@@ -74,6 +74,10 @@ impl Turns for ReviewProgress {
         select::named(db, selector, limit).await
     }
 
+    fn is_left_to_a_person(&self, code: &str) -> bool {
+        code == RECHECK_VIOLATED
+    }
+
     async fn turn(&self, unit: &Unit, turn: &Turn<'_>) -> Result<TurnEnd, WorkError> {
         if !transact!(lease(unit, turn))? {
             return Ok(TurnEnd::Skipped);

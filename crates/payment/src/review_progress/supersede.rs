@@ -31,7 +31,7 @@ pub(crate) async fn is_review_being_applied(
         "SELECT COUNT(*) FROM fi_resident_income_payment_review_callback_progress p
          JOIN fi_resident_income_payment_order o
            ON o.id = p.payment_order_id AND o.current_publish_version = p.data_version
-          AND o.submit_round = p.submit_round
+          AND o.submit_round = p.submit_round AND o.status = 20
          WHERE p.payment_order_id = :order AND p.deleted = 0 AND p.main_task_status = 'RUNNING'
            AND NOT (p.phase = 'FINALIZE' AND p.phase_status = 'FAILED'
                     AND COALESCE(p.last_error_code, '') = :parked)",

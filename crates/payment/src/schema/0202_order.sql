@@ -52,7 +52,7 @@ CREATE TABLE IF NOT EXISTS fi_resident_income_payment_order_bill (
   payment_order_id BIGINT NOT NULL DEFAULT 0,
   data_version INT NOT NULL DEFAULT 0,
   submit_round INT NOT NULL DEFAULT 0,
-  line_type SMALLINT NOT NULL DEFAULT 10 CHECK (line_type IN (10, 20)),
+  line_type SMALLINT NOT NULL DEFAULT 10,
   line_status SMALLINT NOT NULL DEFAULT 10 CHECK (line_status IN (10, 20, 30, 40, 50)),
   station_id VARCHAR(64) NOT NULL DEFAULT '',
   bill_yearmonth CHAR(6) NOT NULL DEFAULT '',

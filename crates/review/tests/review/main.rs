@@ -21,10 +21,11 @@ const A_TOO: UserId = UserId(12);
 const B: UserId = UserId(21);
 const B_TOO: UserId = UserId(22);
 
-/// A database with the review centre's tables and its configuration.
+/// A database with the review centre's tables, the tasks that its decisions become, and its
+/// configuration.
 async fn review_centre(test: &TestDb) -> Db {
     let db = test.open(Settings::default()).await;
-    migrate(&db, MIGRATIONS).await.unwrap();
+    migrate(&db, &[counterfoil_task::MIGRATIONS, MIGRATIONS].concat()).await.unwrap();
     assert!(install_default(&db).await.unwrap());
     db
 }

@@ -58,7 +58,7 @@ pub struct Globals {
     /// Database URL: sqlite:FILE, postgres://… or mysql://…
     #[arg(long, global = true)]
     database: Option<String>,
-    /// Freezes the clock for this command (RFC 3339)
+    /// Freezes the clock for this command; `serve` starts at it and runs on (RFC 3339)
     #[arg(long, global = true, value_parser = config::instant)]
     now: Option<Instant>,
     /// Machine output: one JSON object on one line on stdout, everything else on stderr
@@ -100,7 +100,7 @@ enum Command {
     /// Selection sessions
     #[command(subcommand)]
     Session(session::Command),
-    /// Payment orders: list, show, lines, timeline, diff, repair-publish
+    /// Payment orders: list, show, lines, timeline, diff, cancel, record-payment, repair-publish
     #[command(subcommand)]
     Order(order::Command),
     /// One bill: every version, lock and record of it; can it be paid again, and why not

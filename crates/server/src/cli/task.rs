@@ -245,7 +245,7 @@ async fn rerun(
         let message = format!("no handler of this build works on {task_type}");
         return Err(Failure { code: "unknown-handler", message }.into());
     };
-    let plan = counterfoil_task::rerun_plan(db, &code).await?;
+    let plan = counterfoil_task::rerun_plan(db, &code, engine.takeover_of(kind.handler)).await?;
     if dry_run || !plan.will_run {
         let json = json!({ "taskCode": code.as_str(), "handler": kind.handler, "plan": plan });
         return Ok(Output::new(json, plan.text()).failed(!dry_run));

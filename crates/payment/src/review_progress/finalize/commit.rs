@@ -62,6 +62,13 @@ fn check_counts(facts: &Progressed) -> Result<(), WorkError> {
     let agrees = facts.payable_updated == facts.payable
         && facts.unqualified_updated == facts.unqualified
         && facts.payable + facts.unqualified == facts.total;
+    if agrees && (facts.payable > 0) != (facts.target == WAIT_PAY) {
+        let message = format!(
+            "{} PAYABLE lines, but the progress aims at status {}",
+            facts.payable, facts.target
+        );
+        return Err(WorkError::failed("finalize-counts", message));
+    }
     if agrees {
         return Ok(());
     }
@@ -180,7 +187,14 @@ async fn approve_instance(tx: &mut Tx, facts: &Progressed) -> Result<(), WorkErr
         attempt = facts.attempt.0,
         plan = facts.plan.0,
     );
-    won(tx.execute(update).await?, || format!("the approval instance of order {}", facts.order))
+    if tx.execute(update).await? == 1 {
+        return Ok(());
+    }
+    let message = format!(
+        "order {} has no approval instance of plan {} (attempt {}) that is in review or approved",
+        facts.order, facts.plan, facts.attempt
+    );
+    Err(WorkError::failed("finalize-instance", message))
 }
 
 async fn plant_shards(tx: &mut Tx, facts: &Progressed, plan: &Plan) -> Result<i64, WorkError> {
