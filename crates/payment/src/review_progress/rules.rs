@@ -52,6 +52,20 @@ pub const RULES: &[Rule] = &[
          ORDER BY t.id LIMIT :limit",
     ),
     scheduled(
+        // In place of the engine's rule of this name.
+        "running-task-is-alive",
+        "no task has been RUNNING for an hour without its process touching it; a decision that is \
+         being applied is alive in its progress",
+        "SELECT t.task_code, t.task_type, t.business_key, t.running_attempt, t.lost_attempts,
+            t.update_time
+         FROM fi_async_task t
+         WHERE t.deleted = 0 AND t.task_status = 1 AND t.update_time < :long_ago
+           AND NOT EXISTS (
+             SELECT 1 FROM fi_resident_income_payment_review_callback_progress p
+             WHERE p.async_task_id = t.id AND p.main_task_status = 'RUNNING' AND p.deleted = 0)
+         ORDER BY t.id LIMIT :limit",
+    ),
+    scheduled(
         "approval-gets-on",
         "no approval that is being applied has failed ten times in a row",
         "SELECT p.id AS progress_id, p.payment_order_id, p.phase, p.retry_count,

@@ -73,6 +73,8 @@ pub struct BatchView {
     pub pushes: Vec<PushRow>,
     /// Its details: those that need a person first.
     pub details: Vec<DetailRow>,
+    /// Details that are left out here; `export payments` has all.
+    pub details_not_shown: i64,
 }
 
 /// One push.
@@ -166,7 +168,8 @@ pub async fn show(db: &Db, named: &str) -> Result<BatchView, TreasuryError> {
     let batch = batch_row(&row)?;
     let pushes = pushes(db, batch.id).await?;
     let details = details(db, batch.id).await?;
-    Ok(BatchView { batch, pushes, details })
+    let details_not_shown = batch.detail_count.saturating_sub_unsigned(details.len() as u64).max(0);
+    Ok(BatchView { batch, pushes, details, details_not_shown })
 }
 
 fn batch_row(row: &Row) -> Result<BatchRow, counterfoil_db::Error> {

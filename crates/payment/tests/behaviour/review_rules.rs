@@ -27,6 +27,13 @@ const BREAKS_UNDER_WAY: &[(&str, &str, &str)] = &[
         "task_status=1",
     ),
     (
+        "running-task-is-alive",
+        "UPDATE fi_resident_income_payment_review_callback_progress SET async_task_id = NULL;
+         \nUPDATE fi_async_task SET update_time = {long}
+         WHERE task_type = 'RESIDENT_INCOME_PAYMENT_REVIEW_CALLBACK_RETRY'",
+        "running_attempt=1",
+    ),
+    (
         "approval-gets-on",
         "UPDATE fi_resident_income_payment_review_callback_progress
          SET phase_status = 'FAILED', retry_count = 10",
@@ -100,6 +107,19 @@ on_every_database! {
         let rule = RULES.iter().find(|rule| rule.name == "running-approval-is-of-its-order");
         let breach = check(&app.db, rule.expect("the rule")).await.expect("a check");
         assert!(breach.is_some());
+    }
+
+    // From a person who followed the README: `check` called every long approval a dead process.
+    async fn a_decision_that_takes_hours_to_apply_is_alive_in_its_progress(app: TestApp) {
+        let order = under_review(&app, &[1, 2].map(Bill::payable)).await;
+        prepared(&app, order).await;
+        let earlier = Hand(&app).minutes(-180);
+        app.execute(&format!(
+            "UPDATE fi_async_task SET update_time = {earlier}
+             WHERE task_type = 'RESIDENT_INCOME_PAYMENT_REVIEW_CALLBACK_RETRY'"
+        ))
+        .await;
+        all_hold(&app).await;
     }
 
     async fn released_records_may_be_referred_to_until_the_refresh_is_done(app: TestApp) {

@@ -226,5 +226,11 @@ fn one(view: &BatchView) -> String {
         .collect();
     let header = ["DETAIL", "LINE", "YUAN", "PAYEE", "ACCOUNT", "PUSH", "PAY", "WHY"];
     text.push_str(&format!("\n\n{}", table(&header, &details)));
+    if view.details_not_shown > 0 {
+        text.push_str(&format!(
+            "\nand {} more details: counterfoil export payments {} --format csv",
+            view.details_not_shown, batch.payment_order_id
+        ));
+    }
     text
 }
