@@ -187,7 +187,7 @@ async fn new_order(tx: &mut Tx, user: UserId) -> Result<Source, PaymentError> {
             now = now,
         ))
         .await?;
-    let order_no = order_number(order, now);
+    let order_no = free_number(tx, order_number(order, now)).await?;
     tx.execute(sql!(
         "UPDATE fi_resident_income_payment_order SET order_no = :order_no WHERE id = :order",
         order_no = order_no,
@@ -197,6 +197,9 @@ async fn new_order(tx: &mut Tx, user: UserId) -> Result<Source, PaymentError> {
     Ok(Source { order: OrderId(order), pointer: DataVersion(0), round: SubmitRound(0) })
 }
 
+/// Orders that may have been written by hand with one generated number.
+const MAX_NUMBER_SUFFIX: u32 = 20;
+
 /// Generated ids start here; what is above it is the sequence.
 const FIRST_ID: i64 = 1_000_000_000_000;
 
@@ -205,6 +208,24 @@ fn order_number(id: i64, now: counterfoil_db::Instant) -> String {
     let shanghai = now + chrono::TimeDelta::hours(8);
     let sequence = if id >= FIRST_ID { id - FIRST_ID + 1 } else { id };
     format!("PO{}{sequence:06}", shanghai.format("%Y%m%d"))
+}
+
+/// A row written by hand may have the next generated number: the order is then told apart by a
+/// suffix, and does not fail.
+async fn free_number(tx: &mut Tx, number: String) -> Result<String, PaymentError> {
+    let mut free = number.clone();
+    for suffix in 2..=MAX_NUMBER_SUFFIX {
+        let taken = sql!(
+            "SELECT COUNT(*) FROM fi_resident_income_payment_order WHERE order_no = :order_no",
+            order_no = free.as_str(),
+        );
+        if tx.count(taken).await? == 0 {
+            break;
+        }
+        free = format!("{number}-{suffix}");
+    }
+    // Were all taken, the unique key refuses the last one, and nothing is submitted.
+    Ok(free)
 }
 
 async fn lock_order(tx: &mut Tx, order: OrderId) -> Result<Row, PaymentError> {

@@ -1,6 +1,6 @@
 //! S04 over rows written by hand: the running example, and the least that may be written.
 
-use counterfoil_e2e::on_every_database;
+use counterfoil_e2e::{Bill, Fixture, on_every_database};
 use counterfoil_payment::kinds::LOCK_ACTIVATE;
 use counterfoil_protocol::TaskCode;
 
@@ -184,5 +184,23 @@ on_every_database! {
         is_in_line(hand).await;
         let versions = "SELECT financial_version FROM fi_monthly_income_difference ORDER BY id";
         assert_eq!(app.lines(versions).await, ["1", "0", "0", "1"]);
+    }
+
+    // From the test writer's report of the first session: the unique key made the submit fail.
+    async fn an_order_written_by_hand_with_the_next_number_stops_no_submission(app: TestApp) {
+        let fixture = Fixture(&app);
+        fixture.records(2).await;
+        let first = fixture.new_session(&[Bill::payable(1)]).await;
+        let first = fixture.submit(first).await;
+        let number = |order: i64| {
+            format!("SELECT order_no FROM fi_resident_income_payment_order WHERE id = {order}")
+        };
+        let taken = app.value(&number(first.order.0)).await;
+        assert_eq!(taken, "PO20260908000001");
+        app.execute("INSERT INTO fi_resident_income_payment_order
+            (id, order_no, status, create_user_id) VALUES (7, 'PO20260908000002', 10, 1)").await;
+        let second = fixture.new_session(&[Bill::payable(2)]).await;
+        let second = fixture.submit(second).await;
+        assert_eq!(app.value(&number(second.order.0)).await, "PO20260908000002-2");
     }
 }

@@ -1,4 +1,5 @@
-//! `counterfoil doctor`: configuration, connection, clock, migrations, peers.
+//! `counterfoil doctor`: configuration, connection, clock, migrations, keys, address, peers: what
+//! `serve` would refuse to start with is said here first.
 
 use std::time::Duration;
 
@@ -6,16 +7,19 @@ use anyhow::Result;
 use chrono::TimeDelta;
 use counterfoil_db::{Db, Read};
 use serde_json::json;
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 
 use super::output::table;
 use super::{Output, Session};
-use crate::wiring;
+use crate::config::Config;
+use crate::{scheduler, wiring};
 
 /// How far the database's clock and this machine's may be apart.
 const MAX_SKEW: TimeDelta = TimeDelta::seconds(30);
 /// How long a peer may take to accept a connection.
 const MAX_CONNECT: Duration = Duration::from_secs(3);
+/// Stands for peers that the configuration does not name; nothing is sent there.
+const NO_PEER: &str = "http://127.0.0.1:9";
 
 struct Finding {
     what: &'static str,
@@ -31,11 +35,14 @@ pub(super) async fn run(session: &Session) -> Result<Output> {
             findings.push(Finding { what: "database", good: true, said });
             findings.push(clock(&db).await);
             findings.push(migrations(&db).await);
+            findings.push(work(&db, &session.config));
         }
         Err(error) => {
             findings.push(Finding { what: "database", good: false, said: format!("{error:#}") });
         }
     }
+    findings.push(keys(&session.config));
+    findings.push(address(&session.config.server.listen).await);
     findings.push(review_centre(session).await);
     let failed = findings.iter().any(|finding| !finding.good);
     let json: Vec<_> = findings
@@ -87,6 +94,55 @@ async fn migrations(db: &Db) -> Finding {
         format!("{missing:?} are missing; run `counterfoil migrate`")
     };
     Finding { what: "migrations", good, said }
+}
+
+/// Work, hints and cron as `serve` makes them of the configuration.
+fn work(db: &Db, config: &Config) -> Finding {
+    let what = "work";
+    match started(db, config) {
+        Ok(jobs) => {
+            let said = format!("{jobs} handlers have a cron expression that is understood");
+            Finding { what, good: true, said }
+        }
+        Err(error) => Finding { what, good: false, said: format!("{error:#}") },
+    }
+}
+
+fn started(db: &Db, config: &Config) -> Result<usize> {
+    let mut config = config.clone();
+    config.signing.complete(&mut config.apps);
+    let engine = wiring::engine(db, &config, NO_PEER)?;
+    let stages: Vec<&str> = engine.kinds().map(|kind| kind.stage).collect();
+    config.kick.kicker(&stages)?;
+    scheduler::rules_cron(&config.scheduler)?;
+    Ok(scheduler::jobs(&engine, &config.scheduler)?.len())
+}
+
+fn keys(config: &Config) -> Finding {
+    let what = "keys";
+    if let Err(error) = config.keyring() {
+        return Finding { what, good: false, said: format!("{error:#}") };
+    }
+    let own = match config.signing.private_key.as_str() {
+        "" => "no signing.private-key: each process signs with one of its own, and other \
+               programs cannot know it"
+            .to_owned(),
+        _ => format!("signs as {}", config.signing.app_key),
+    };
+    let apps = config.apps.len();
+    Finding { what, good: true, said: format!("{own}; trusted programs: {apps}") }
+}
+
+async fn address(listen: &str) -> Finding {
+    let what = "address";
+    match TcpListener::bind(listen).await {
+        Ok(_) => Finding { what, good: true, said: format!("{listen} is free") },
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+            let said = format!("somebody listens on {listen}: a `serve` of yours, or a stranger");
+            Finding { what, good: true, said }
+        }
+        Err(error) => Finding { what, good: false, said: format!("{listen}: {error}") },
+    }
 }
 
 async fn review_centre(session: &Session) -> Finding {
