@@ -12,7 +12,7 @@ use sea_orm::sqlx::{ConnectOptions, Connection, Database, Executor, MySql, Postg
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, RuntimeErr};
 
 use crate::clock::{Clock, Instant};
-use crate::{Dialect, Error, Faults, Query, Read, Recorder, Result, Row};
+use crate::{Dialect, Error, Faults, Pulse, Query, Read, Recorder, Result, Row};
 
 /// How to open a database. Every limit has a name.
 #[derive(Debug, Clone)]
@@ -29,6 +29,8 @@ pub struct Settings {
     pub faults: Faults,
     /// What remembers the statements that run; `None` outside tests.
     pub recorder: Option<Recorder>,
+    /// What counts the commits.
+    pub pulse: Pulse,
 }
 
 impl Default for Settings {
@@ -40,6 +42,7 @@ impl Default for Settings {
             clock: Clock::Database,
             faults: Faults::default(),
             recorder: None,
+            pulse: Pulse::default(),
         }
     }
 }
@@ -56,6 +59,7 @@ struct Inner {
     clock: Clock,
     faults: Faults,
     recorder: Option<Recorder>,
+    pulse: Pulse,
     url: String,
 }
 
@@ -77,6 +81,7 @@ impl Db {
             clock: settings.clock,
             faults: settings.faults,
             recorder: settings.recorder,
+            pulse: settings.pulse,
             url: url.to_owned(),
         })))
     }
@@ -93,6 +98,10 @@ impl Db {
 
     pub(crate) fn recorder(&self) -> Option<&Recorder> {
         self.0.recorder.as_ref()
+    }
+
+    pub(crate) fn pulse(&self) -> &Pulse {
+        &self.0.pulse
     }
 
     /// The URL without its password, for people.

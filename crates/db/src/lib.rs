@@ -26,7 +26,7 @@ pub use fault::{FaultAction, FaultPlan, Faults, Side};
 pub use migrate::{Migration, applied, migrate};
 pub use notify::Notifications;
 pub use query::{Bind, Query, Text, Value};
-pub use recorder::Recorder;
+pub use recorder::{Pulse, Recorder};
 pub use row::Row;
 pub use transaction::{Retry, Tx};
 

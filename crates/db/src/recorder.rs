@@ -1,5 +1,6 @@
 //! Statements as they ran: what plan tests and profiles look at, instead of copies that age.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Query;
@@ -24,5 +25,21 @@ impl Recorder {
     fn statements(&self) -> std::sync::MutexGuard<'_, Vec<Query>> {
         // A poisoned lock only means that a test panicked while holding plain data.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts the commits of a [`crate::Db`] opened with it ([`crate::Settings::pulse`]): how far long
+/// work has come, for people who watch.
+#[derive(Debug, Clone, Default)]
+pub struct Pulse(Arc<AtomicU64>);
+
+impl Pulse {
+    /// Commits so far.
+    pub fn commits(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn beat(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
     }
 }

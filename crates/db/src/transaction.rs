@@ -10,7 +10,7 @@ use sea_orm::{
 
 use crate::connect::{note, read_clock, row, rows};
 use crate::{
-    Db, Dialect, Error, Faults, Instant, Query, Read, Recorder, Result, Row, Side, Transient,
+    Db, Dialect, Error, Faults, Instant, Pulse, Query, Read, Recorder, Result, Row, Side, Transient,
 };
 
 /// An open transaction: READ COMMITTED on PostgreSQL and MariaDB; on SQLite it holds the one write
@@ -21,6 +21,7 @@ pub struct Tx {
     now: Instant,
     faults: Faults,
     recorder: Option<Recorder>,
+    pulse: Pulse,
     after_commit: Vec<Box<dyn FnOnce() + Send + Sync>>,
 }
 
@@ -61,6 +62,7 @@ impl Db {
             now,
             faults: self.faults().clone(),
             recorder: self.recorder().cloned(),
+            pulse: self.pulse().clone(),
             after_commit: Vec::new(),
         })
     }
@@ -123,6 +125,7 @@ impl Tx {
             return Err(Error::Injected { point });
         }
         self.inner.commit().await.map_err(|error| Error::classify(error, "COMMIT"))?;
+        self.pulse.beat();
         tracing::trace!(point, "committed");
         if self.faults.strike(point, Side::After) {
             return Err(Error::Injected { point });

@@ -53,7 +53,11 @@ pub(super) async fn run(session: &Session, args: Args) -> Result<Output> {
     if serve {
         let mut config = session.config.clone();
         config.database.clone_from(&url);
-        let db = Session { config: config.clone(), globals: session.globals.clone() };
+        let db = Session {
+            config: config.clone(),
+            globals: session.globals.clone(),
+            pulse: session.pulse.clone(),
+        };
         let db = db.open().await?;
         serve::run(&db, &config, &DEFAULT_ROLES.into_iter().collect()).await?;
     }

@@ -9,6 +9,7 @@ use counterfoil_payment::bill_import::{
 };
 use serde_json::{Value, json};
 
+use super::watch::Watch;
 use super::{Output, Session};
 use crate::files;
 
@@ -46,7 +47,10 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
         Command::Companies(args) => ("companies", args),
         Command::Dictionary(args) => ("dictionary", args),
     };
-    let sheet = files::open(&args.file)?;
+    let name = args.file.display();
+    let watch = Watch::new(session, format!("{what} of {name}"), Some("rows read"));
+    let count = watch.counter();
+    let sheet = files::open(&args.file)?.inspect(move |_| count());
     let options = ImportOptions { partial: args.partial };
     let imported = match &command {
         Command::Bills(_) => import_bills(&db, sheet, options).await?,
@@ -55,6 +59,7 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
         Command::Companies(_) => import_companies(&db, sheet, options).await?,
         Command::Dictionary(_) => import_dictionary(&db, sheet, options).await?,
     };
+    drop(watch);
     Ok(said(what, &imported))
 }
 

@@ -5,6 +5,7 @@ use counterfoil_task::{RoundError, Summary};
 use serde_json::json;
 
 use super::output::{Failure, table};
+use super::watch::Watch;
 use super::{Output, Session};
 
 /// What to do with handlers.
@@ -50,7 +51,10 @@ async fn list(session: &Session) -> Result<Output> {
 async fn round(session: &Session, handler: &str, parameter: &str) -> Result<Output> {
     let db = session.open_migrated().await?;
     let engine = session.engine(&db).await?;
-    match engine.round(handler, parameter).await {
+    let watch = Watch::new(session, format!("a round of {handler}"), None);
+    let round = engine.round(handler, parameter).await;
+    drop(watch);
+    match round {
         Ok(summary) => {
             let failed = !summary.is_success();
             Ok(Output::new(&summary, describe(&summary)).failed(failed))

@@ -25,13 +25,14 @@ mod serve;
 mod session;
 mod session_text;
 mod task;
+mod watch;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
-use counterfoil_db::{Clock, Db, Instant};
+use counterfoil_db::{Clock, Db, Instant, Pulse};
 use counterfoil_task::Engine;
 
 use crate::config::{self, Config};
@@ -138,6 +139,8 @@ pub struct Session {
     pub config: Config,
     /// What every command takes.
     pub globals: Globals,
+    /// Counts the command's commits.
+    pub pulse: Pulse,
 }
 
 impl Session {
@@ -162,7 +165,8 @@ impl Session {
 
     /// Opens the configured database under another clock.
     pub async fn open_with(&self, clock: Clock) -> Result<Db> {
-        let settings = self.config.database_settings(clock)?;
+        let mut settings = self.config.database_settings(clock)?;
+        settings.pulse = self.pulse.clone();
         let url = &self.config.database;
         Db::connect(url, settings).await.with_context(|| {
             let scheme = url.split(':').next().unwrap_or_default();
@@ -255,7 +259,7 @@ async fn run(cli: Cli) -> Result<Output> {
     if let Some(database) = &cli.globals.database {
         config.database.clone_from(database);
     }
-    let session = Session { config, globals: cli.globals };
+    let session = Session { config, globals: cli.globals, pulse: Pulse::default() };
     match cli.command {
         Command::Migrate => migrate::run(&session).await,
         Command::Demo(args) => demo::run(&session, args).await,
