@@ -88,6 +88,9 @@ pub enum PaymentError {
     /// Somebody else moved the row meanwhile; nothing was written.
     #[error("{0} was changed by somebody else meanwhile; look at it again")]
     Conflict(String),
+    /// The key opened a session for another request.
+    #[error("this Idempotency-Key came with another request before; use a new one")]
+    KeyReused,
     /// The order was approved, and its refreshed state is not there yet.
     #[error(
         "order {order} was approved; its bills are still being refreshed ({phase}): try again later"
@@ -123,6 +126,7 @@ impl PaymentError {
             PaymentError::Invalid { .. } => "invalid-input",
             PaymentError::RowsRefused(_) => "rows-refused",
             PaymentError::Conflict(_) => "changed-meanwhile",
+            PaymentError::KeyReused => "idempotency-key-reused",
             PaymentError::RefreshPending { .. } => "review-callback-refresh-pending",
             PaymentError::Task(_) | PaymentError::Db(_) => "database-error",
         }

@@ -80,4 +80,9 @@ pub const MIGRATIONS: &[counterfoil_db::Migration] = &[
         name: "bill import",
         ddl: include_str!("schema/0211_bill_import.sql"),
     },
+    counterfoil_db::Migration {
+        number: 212,
+        name: "creation key",
+        ddl: include_str!("schema/0212_creation_key.sql"),
+    },
 ];

@@ -217,6 +217,8 @@ pub struct PaymentConfig {
     pub app_key: String,
     /// The app that may say what the reviewers decided; empty = our own.
     pub callback_app: String,
+    /// The programs that may use the interface, and the id of the person whom each acts as.
+    pub api_apps: BTreeMap<String, i64>,
 }
 
 /// The pre-payment recheck.
@@ -346,6 +348,9 @@ impl Config {
             (1..=MAX_TIMEOUT_MS).contains(&self.treasury.timeout_ms),
             "treasury.timeout-ms must be from 1 to {MAX_TIMEOUT_MS}"
         );
+        for (app, person) in &self.payment.api_apps {
+            anyhow::ensure!(*person > 0, "payment.api-apps.{app} must be a person's id");
+        }
         self.signing.check()?;
         self.fc.answer.reconcile.check()?;
         self.svchall.answer_reconcile.check()?;

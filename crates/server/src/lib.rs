@@ -13,6 +13,7 @@ pub mod sample;
 pub mod scheduler;
 pub mod serve;
 pub mod signing_config;
+mod told;
 pub mod treasury;
 pub mod treasury_config;
 pub mod wiring;

@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use crate::api::partner::PartnerSimulator;
+use crate::api::payment_desk::Desk;
 use crate::api::signed::Gate;
 use crate::config::Config;
 use crate::{api, reconcile_wiring, scheduler, wiring};
@@ -180,6 +181,16 @@ fn payment_router(db: &Db, config: &Config, kicker: &Kicker) -> Result<Router> {
     Ok(api::payment::payment_router(db.clone(), kicker.clone(), gate, callback_app))
 }
 
+fn desk_router(db: &Db, config: &Config, kicker: &Kicker) -> Result<Router> {
+    let desk = Desk {
+        db: db.clone(),
+        kicker: kicker.clone(),
+        tolerance: config.qualification.tolerance(),
+        people: Arc::new(config.payment.api_apps.clone()),
+    };
+    Ok(api::payment_desk::desk_router(desk, Gate::new(db, config)?))
+}
+
 async fn router(
     db: &Db,
     roles: &BTreeSet<Role>,
@@ -195,6 +206,7 @@ async fn router(
     }
     if roles.contains(&Role::Api) {
         router = router.merge(payment_router(db, config, kicker)?);
+        router = router.merge(desk_router(db, config, kicker)?);
     }
     let (centre, hall) = (roles.contains(&Role::Centre), roles.contains(&Role::Hall));
     Ok(router.merge(reconcile_wiring::router(db, config, centre, hall)?))

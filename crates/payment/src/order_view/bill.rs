@@ -31,6 +31,13 @@ pub struct BillView {
     pub truncated: bool,
 }
 
+impl BillView {
+    /// The orders that its lines and locks are of, newest first.
+    pub fn orders(&self) -> Vec<OrderId> {
+        orders_of(&self.lines, &self.locks)
+    }
+}
+
 /// Reads and judges one bill, as a selection with this tolerance would.
 ///
 /// # Errors

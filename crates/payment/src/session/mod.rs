@@ -2,6 +2,7 @@
 
 pub mod add;
 mod candidate;
+pub mod creation_key;
 pub mod edit;
 pub mod open;
 pub mod qualify;

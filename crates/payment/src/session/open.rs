@@ -4,6 +4,7 @@ use counterfoil_db::{Db, Read, Tx, sql, transact};
 use counterfoil_protocol::{OrderId, SessionId, UserId};
 
 use super::check_revisable;
+use super::creation_key::{CreationKey, Keyed, keep};
 use crate::PaymentError;
 
 /// Opens a NEW session: what is selected in it becomes an order of its own.
@@ -12,10 +13,35 @@ use crate::PaymentError;
 /// Nobody in particular cannot open one.
 pub async fn open_new(db: &Db, user: UserId) -> Result<SessionId, PaymentError> {
     check_user(user)?;
-    transact!(start_new(db, user))
+    Ok(transact!(start_new(db, user, None))?.session)
 }
 
-async fn start_new(db: &Db, user: UserId) -> Result<SessionId, PaymentError> {
+/// Opens a session once for a key, however often it is asked for: NEW, or to revise `order`.
+///
+/// # Errors
+/// As [`open_new`] and [`open_revise`]; [`PaymentError::KeyReused`] when the key opened a session
+/// for another request.
+pub async fn open_once(
+    db: &Db,
+    user: UserId,
+    order: Option<OrderId>,
+    key: &CreationKey,
+) -> Result<Keyed, PaymentError> {
+    check_user(user)?;
+    if let Some(session) = key.known(db).await? {
+        return Ok(Keyed { session, is_new: false });
+    }
+    match order {
+        None => transact!(start_new(db, user, Some(key))),
+        Some(order) => transact!(start_revision(db, user, order, Some(key))),
+    }
+}
+
+async fn start_new(
+    db: &Db,
+    user: UserId,
+    key: Option<&CreationKey>,
+) -> Result<Keyed, PaymentError> {
     let mut tx = db.begin().await?;
     let now = tx.now();
     let insert = sql!(
@@ -32,8 +58,12 @@ async fn start_new(db: &Db, user: UserId) -> Result<SessionId, PaymentError> {
         session = session,
     );
     tx.execute(scope).await?;
+    let session = SessionId(session);
+    if let Some(earlier) = keep(&mut tx, key, session).await? {
+        return Ok(Keyed { session: earlier, is_new: false });
+    }
     tx.commit("session.open-new").await?;
-    Ok(SessionId(session))
+    Ok(Keyed { session, is_new: true })
 }
 
 /// Opens a REVISE session with the lines of the order's published version.
@@ -43,16 +73,24 @@ async fn start_new(db: &Db, user: UserId) -> Result<SessionId, PaymentError> {
 /// that cannot be revised as it stands.
 pub async fn open_revise(db: &Db, user: UserId, order: OrderId) -> Result<SessionId, PaymentError> {
     check_user(user)?;
-    transact!(start_revision(db, user, order))
+    Ok(transact!(start_revision(db, user, order, None))?.session)
 }
 
-async fn start_revision(db: &Db, user: UserId, order: OrderId) -> Result<SessionId, PaymentError> {
+async fn start_revision(
+    db: &Db,
+    user: UserId,
+    order: OrderId,
+    key: Option<&CreationKey>,
+) -> Result<Keyed, PaymentError> {
     let mut tx = db.begin().await?;
     let source = lock_source(&mut tx, user, order).await?;
     let session = claim_revision(&mut tx, user, order, source.status).await?;
     copy_lines(&mut tx, session, order, &source).await?;
+    if let Some(earlier) = keep(&mut tx, key, session).await? {
+        return Ok(Keyed { session: earlier, is_new: false });
+    }
     tx.commit("session.open-revise").await?;
-    Ok(session)
+    Ok(Keyed { session, is_new: true })
 }
 
 fn check_user(user: UserId) -> Result<(), PaymentError> {

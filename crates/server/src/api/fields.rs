@@ -92,6 +92,27 @@ impl Fields {
         }
     }
 
+    /// A list of objects, each read by itself; `None` when it is absent.
+    pub(super) fn maybe_objects(&mut self, name: &str) -> Option<Vec<Fields>> {
+        let list = match self.left.remove(name) {
+            None | Some(Value::Null) => return None,
+            Some(Value::Array(list)) => list,
+            Some(_) => {
+                self.fault(name, "must be a list of objects");
+                return None;
+            }
+        };
+        let mut read = Vec::with_capacity(list.len());
+        for item in list {
+            let Value::Object(left) = item else {
+                self.fault(name, "must hold objects only");
+                return None;
+            };
+            read.push(Fields { left, faults: Vec::new(), is_query: false });
+        }
+        Some(read)
+    }
+
     /// True or false; false when it is neither, and the fault is noted.
     pub(super) fn flag(&mut self, name: &str) -> bool {
         match self.left.remove(name) {

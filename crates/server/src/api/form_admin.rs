@@ -15,6 +15,7 @@ use counterfoil_reconcile::form_centre::{CentreSettings, delivery, dispatch};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::cursor::{cursor_of, place_of};
 use super::form_sync::{json, problem};
 use super::problem::{Problem, RequestFault};
 use super::signed::{Caller, Gate, admit};
@@ -113,15 +114,6 @@ fn asked(pairs: Asked) -> Result<(ListQuery, Option<i64>), Problem> {
         })?),
     };
     Ok((asked, place))
-}
-
-/// Cursors are opaque: hexadecimal keeps callers from counting with them.
-fn cursor_of(place: i64) -> String {
-    format!("p{place:x}")
-}
-
-fn place_of(cursor: &str) -> Option<i64> {
-    i64::from_str_radix(cursor.strip_prefix('p')?, 16).ok().filter(|place| *place > 0)
 }
 
 async fn list_tasks(

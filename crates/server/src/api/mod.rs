@@ -6,10 +6,12 @@ pub mod form_sync;
 pub mod nonce;
 pub mod partner;
 pub mod payment;
+pub mod payment_desk;
 pub mod problem;
 pub mod review;
 pub mod signed;
 
+mod cursor;
 mod fields;
 
 use axum::http::StatusCode;

@@ -18,6 +18,7 @@ use counterfoil_review::{ReviewError, states::PlanStatus};
 use counterfoil_task::Kicker;
 use serde::Serialize;
 
+use super::cursor::{self, cursor_of};
 use super::fields::Fields;
 use super::problem::{Problem, RequestFault};
 
@@ -200,28 +201,13 @@ async fn read_inbox(
     let limit = fields
         .maybe_id("limit")
         .map_or(DEFAULT_PAGE, |limit| u32::try_from(limit).unwrap_or(MAX_PAGE));
-    let after = fields.maybe_text("cursor").and_then(|cursor| {
-        let place = place_of(&cursor);
-        if place.is_none() {
-            fields.fault("cursor", "must be a nextCursor of this list");
-        }
-        place
-    });
+    let after = cursor::asked(&mut fields);
     fields.finish()?;
     let page = inbox::of_user(&db, user, after, limit).await.map_err(problem)?;
     Ok(Json(InboxAnswer {
         items: page.items.into_iter().map(InboxItem::from).collect(),
         next_cursor: page.next.map(cursor_of),
     }))
-}
-
-/// Cursors are opaque: hexadecimal keeps callers from counting with them.
-fn cursor_of(place: i64) -> String {
-    format!("p{place:x}")
-}
-
-fn place_of(cursor: &str) -> Option<i64> {
-    i64::from_str_radix(cursor.strip_prefix('p')?, 16).ok().filter(|place| *place > 0)
 }
 
 /// Lets programs in and browsers not: what a page of another site can send to this address without

@@ -5,9 +5,9 @@ use counterfoil_payment::order_cancel::cancel;
 use counterfoil_payment::order_view::find;
 use counterfoil_protocol::UserId;
 use counterfoil_task::Kicker;
-use serde_json::json;
 
 use super::{Output, Session};
+use crate::told;
 
 /// Which order, and why.
 #[derive(Debug, clap::Args)]
@@ -24,10 +24,7 @@ pub(super) async fn run(session: &Session, args: &Args) -> Result<Output> {
     let db = session.open_migrated().await?;
     let order = find(&db, &args.order).await?;
     let done = cancel(&db, &Kicker::none(), order, user, &args.reason).await?;
-    let json = json!({
-        "paymentOrderId": done.order, "status": 90, "cancelledTasks": done.tasks,
-        "releaseTaskCode": done.release.as_str(),
-    });
+    let json = told::cancelled(&done);
     let text = format!(
         "order {} is CANCELLED with {} unfinished tasks; its bills are let go by task {}",
         done.order, done.tasks, done.release

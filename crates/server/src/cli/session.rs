@@ -11,11 +11,12 @@ use counterfoil_payment::session::show::show;
 use counterfoil_payment::session::submit;
 use counterfoil_protocol::{BillMonth, SessionId, UserId};
 use counterfoil_task::Kicker;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::output::Failure;
 use super::session_text::describe;
 use super::{Output, Session};
+use crate::told;
 
 /// What to do with selection sessions.
 #[derive(Debug, clap::Subcommand)]
@@ -173,21 +174,7 @@ async fn create(db: &Db, user: UserId, revise: Option<&str>) -> Result<Output> {
 }
 
 fn said_added(session: SessionId, added: &Added) -> Output {
-    let refused: Vec<Value> = added
-        .unselectable
-        .iter()
-        .map(|one| {
-            json!({
-                "stationId": one.bill.station, "billYearmonth": one.bill.month,
-                "reason": one.why.to_string(),
-            })
-        })
-        .collect();
-    let json = json!({
-        "sessionId": session, "payable": added.payable, "unqualified": added.unqualified,
-        "already": added.already, "unselectableCount": added.unselectable_count,
-        "unselectable": refused,
-    });
+    let json = told::added(session, added);
     let mut text = format!(
         "{} payable, {} unqualified, {} there already, {} cannot be selected",
         added.payable, added.unqualified, added.already, added.unselectable_count
@@ -199,32 +186,18 @@ fn said_added(session: SessionId, added: &Added) -> Output {
 }
 
 fn said_marked(session: SessionId, marked: &Marked) -> Output {
-    let left: Vec<Value> = marked
-        .unmarked
-        .iter()
-        .map(|one| {
-            json!({
-                "stationId": one.bill.station, "billYearmonth": one.bill.month,
-                "reason": one.why,
-            })
-        })
-        .collect();
     let mut text = format!("{} lines changed", marked.changed);
     for one in &marked.unmarked {
         text.push_str(&format!("\n  {} {}: {}", one.bill.station, one.bill.month, one.why));
     }
     let failed = !marked.unmarked.is_empty();
-    let json = json!({ "sessionId": session, "changed": marked.changed, "unmarked": left });
+    let json = told::marked(session, marked);
     Output::new(json, text).failed(failed)
 }
 
 async fn submit_one(db: &Db, session: SessionId, user: UserId) -> Result<Output> {
     let done = submit(db, &Kicker::none(), session, user).await?;
-    let json = json!({
-        "sessionId": session, "paymentOrderId": done.order,
-        "paymentOrderVersionId": done.version, "submitAttempt": done.attempt,
-        "taskCode": done.task.as_str(),
-    });
+    let json = told::submitted(session, &done);
     let text = format!(
         "session {session} submitted: order {}, version {}, attempt {}; accepted, not built yet: \
          task {}",

@@ -1,51 +1,14 @@
 //! A selection session, for people and for machines.
 
 use counterfoil_payment::session::show::SessionView;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::output::table;
+use crate::told;
 
 /// Both forms of one session.
 pub(super) fn describe(view: &SessionView) -> (Value, String) {
-    (as_json(view), as_text(view))
-}
-
-fn as_json(view: &SessionView) -> Value {
-    let groups: Vec<Value> = view
-        .groups
-        .iter()
-        .map(|group| {
-            json!({
-                "billYearmonth": group.month, "unqualifiedReason": group.reason,
-                "lines": group.lines, "amount": group.amount,
-            })
-        })
-        .collect();
-    let failure = view.failure.as_ref().map(|failure| {
-        let conflicts: Vec<Value> = failure
-            .conflicts
-            .iter()
-            .map(|conflict| {
-                json!({
-                    "stationId": conflict.bill.station, "billYearmonth": conflict.bill.month,
-                    "holderOrderId": conflict.order, "holderOrderNo": conflict.order_no,
-                    "lockStatus": conflict.lock_status,
-                })
-            })
-            .collect();
-        json!({
-            "phase": failure.phase, "code": failure.code, "message": failure.message,
-            "conflictCount": failure.conflict_count, "conflicts": conflicts,
-        })
-    });
-    json!({
-        "sessionId": view.session, "mode": view.mode.as_str(), "status": view.status,
-        "creatorUserId": view.creator, "paymentOrderId": view.order, "orderNo": view.order_no,
-        "submitAttempt": view.submit_attempt, "stateVersion": view.state_version,
-        "heartbeatTime": view.heartbeat, "invalidatedReason": view.invalidated,
-        "lines": view.lines, "payable": view.payable, "unqualified": view.unqualified,
-        "payableAmount": view.payable_amount, "groups": groups, "failure": failure,
-    })
+    (told::session(view), as_text(view))
 }
 
 fn as_text(view: &SessionView) -> String {
