@@ -161,6 +161,8 @@ impl Read for Tx {
 
 /// How often a whole transaction is tried again after a deadlock or a serialization failure.
 const MAX_TRIES: u32 = 8;
+/// How often when a lock did not become free in time: each try has waited as long for it.
+const MAX_LOCK_WAITS: u32 = 3;
 /// The pause before the second try; it doubles. Long enough for the other one to finish.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 
@@ -173,7 +175,12 @@ pub struct Retry {
 impl Retry {
     /// Whether to run the transaction again after `error`; waits a little first.
     pub async fn again<E: Transient>(&mut self, error: &E) -> bool {
-        if !error.is_contention() || self.failures + 1 >= MAX_TRIES {
+        let tries = match error.database() {
+            Some(Error::Contention(_)) => MAX_TRIES,
+            Some(Error::LockWait(_)) => MAX_LOCK_WAITS,
+            _ => return false,
+        };
+        if self.failures + 1 >= tries {
             return false;
         }
         let pause = FIRST_PAUSE * 2_u32.pow(self.failures);

@@ -127,8 +127,11 @@ impl Refusal {
 }
 
 impl Transient for Refusal {
-    fn is_contention(&self) -> bool {
-        matches!(self, Refusal::Db(error) if error.is_contention())
+    fn database(&self) -> Option<&DbError> {
+        match self {
+            Refusal::Db(error) => Some(error),
+            Refusal::Coded { .. } => None,
+        }
     }
 }
 

@@ -219,29 +219,19 @@ impl Engine {
     }
 }
 
-/// Listens for kicks of other processes (PostgreSQL) until shutdown.
+/// Listens for kicks of other processes (PostgreSQL) until shutdown, however often the connection
+/// is lost meanwhile.
 pub async fn listen(engine: Arc<Engine>, db: Db, mut shutdown: Shutdown) {
     let Some(pool) = engine.kicker().0.clone() else {
         return;
     };
-    let mut notifications = match db.listen(CHANNEL).await {
-        Ok(Some(notifications)) => notifications,
-        Ok(None) => return,
-        Err(error) => {
-            tracing::warn!(%error, "kicks of other processes are not heard; scans go on");
-            return;
-        }
+    let Some(mut notifications) = db.listen(CHANNEL) else {
+        return;
     };
     loop {
         tokio::select! {
             () = shutdown.asked() => return,
-            heard = notifications.next() => match heard {
-                Ok(payload) => hear(&engine, &pool, &payload),
-                Err(error) => {
-                    tracing::warn!(%error, "kicks of other processes are no longer heard");
-                    return;
-                }
-            }
+            payload = notifications.next() => hear(&engine, &pool, &payload),
         }
     }
 }
