@@ -6,6 +6,8 @@ mod behaviour {
     mod delivery;
     mod findings;
     mod pair;
+    mod ranges;
     mod receive;
     mod retire;
+    mod same_findings;
 }
