@@ -7,11 +7,13 @@ use anyhow::{Context, Result};
 use axum::Router;
 use chrono::{FixedOffset, TimeDelta};
 use counterfoil_db::{Db, Instant};
+use counterfoil_reconcile::Refusal;
 use counterfoil_reconcile::delivery::{Carried, Carrier};
 use counterfoil_reconcile::form_centre::delivery;
 use counterfoil_reconcile::form_centre::turns::{DISPATCH, Dispatching, SCHEDULE, Schedule};
+use counterfoil_reconcile::service_hall::HallSettings;
+use counterfoil_reconcile::service_hall::inbox::{self, Taken};
 use counterfoil_reconcile::service_hall::turns::{WORK, Working};
-use counterfoil_reconcile::service_hall::{HallSettings, inbox};
 use counterfoil_reconcile::wire::Envelope;
 use counterfoil_remote::{HttpFormCentre, HttpServiceHalls, SignedClient};
 use counterfoil_task::{Engine, Shutdown};
@@ -89,13 +91,21 @@ struct InProcess {
 #[async_trait::async_trait]
 impl Carrier for InProcess {
     async fn carry(&self, envelope: &Envelope) -> Carried {
-        match inbox::take(&self.db, &self.settings, envelope).await {
-            Ok(_) => Carried::Confirmed,
-            Err(error) if error.refused().is_some() => {
-                Carried::Returned { message: error.to_string() }
-            }
-            Err(error) => Carried::Unknown { message: error.to_string() },
-        }
+        carried(inbox::take(&self.db, &self.settings, envelope).await)
+    }
+
+    async fn carry_all(&self, envelopes: &[Envelope]) -> Vec<Carried> {
+        let taken = inbox::take_all(&self.db, &self.settings, envelopes).await;
+        taken.into_iter().map(carried).collect()
+    }
+}
+
+/// What a hall's word means for the delivery.
+pub(crate) fn carried(taken: Result<Taken, Refusal>) -> Carried {
+    match taken {
+        Ok(_) => Carried::Confirmed,
+        Err(error) if error.refused().is_some() => Carried::Returned { message: error.to_string() },
+        Err(error) => Carried::Unknown { message: error.to_string() },
     }
 }
 

@@ -17,5 +17,6 @@ pub mod report;
 pub mod settings;
 pub mod task;
 pub mod turns;
+pub mod write;
 
 pub use settings::CentreSettings;

@@ -7,6 +7,7 @@
 pub mod centre;
 pub mod compare;
 pub mod inbox;
+pub mod list;
 pub mod projection;
 pub mod receive;
 pub mod settings;

@@ -1,7 +1,9 @@
 //! The projection's rows. Every write raises `projection_version`; the business's own columns are
 //! never written.
 
-use counterfoil_db::{Instant, Read, Result, Row, Tx, sql};
+use std::collections::BTreeSet;
+
+use counterfoil_db::{Bind, Instant, Query, Read, Result, Row, Tx, Value, sql};
 use counterfoil_protocol::canon::{AnswerContent, Json};
 
 use crate::wire::{Coordinate, Envelope};
@@ -139,6 +141,66 @@ pub async fn insert(tx: &mut Tx, snapshot: Snapshot<'_>) -> Result<bool> {
         }
     }
     Ok(false)
+}
+
+/// Where a snapshot's row stands: school, form and uuid.
+pub type Place = (String, String, String);
+
+/// Where a snapshot's row stands.
+pub fn place(envelope: &Envelope) -> Place {
+    (envelope.sch_id.clone(), envelope.form_uuid.clone(), envelope.answer_uuid.clone())
+}
+
+/// Which of the snapshots' answers have a row here, live or retired, under any school and form.
+pub async fn known<'e>(
+    db: &impl Read,
+    envelopes: impl Iterator<Item = &'e Envelope>,
+) -> Result<BTreeSet<Place>> {
+    let (mut schools, mut forms, mut uuids) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+    for envelope in envelopes {
+        schools.insert(envelope.sch_id.as_str());
+        forms.insert(envelope.form_uuid.as_str());
+        uuids.push(envelope.answer_uuid.as_str());
+    }
+    let query = Query::new(
+        "SELECT sch_id, form_uuid, answer_uuid FROM fc_answer_projection
+         WHERE sch_id IN :schools AND form_uuid IN :forms AND answer_uuid IN :uuids",
+    );
+    let query = query.bind_list("schools", schools).bind_list("forms", forms);
+    let rows = db.rows(query.bind_list("uuids", uuids)).await?;
+    let read =
+        |row: &Row| Ok((row.text("sch_id")?, row.text("form_uuid")?, row.text("answer_uuid")?));
+    rows.iter().map(read).collect()
+}
+
+/// Puts snapshots where no row is. One that is there is a duplicate, and nothing is put.
+pub async fn insert_all(tx: &mut Tx, snapshots: &[Snapshot<'_>]) -> Result<()> {
+    let now = tx.now();
+    let row = |snapshot: &Snapshot<'_>| -> Vec<Value> {
+        let Snapshot { envelope, values, conflict } = snapshot;
+        vec![
+            envelope.answer_uuid.as_str().bind(),
+            envelope.sch_id.as_str().bind(),
+            envelope.form_uuid.as_str().bind(),
+            envelope.revision.bind(),
+            envelope.content_hash.as_str().bind(),
+            envelope.is_deleted.bind(),
+            envelope.form_version.bind(),
+            values.bind(),
+            envelope.event_id.as_str().bind(),
+            conflict.bind(),
+            1_i64.bind(),
+            now.bind(),
+            now.bind(),
+        ]
+    };
+    let insert = Query::new(
+        "INSERT INTO fc_answer_projection (answer_uuid, sch_id, form_uuid, revision, content_hash,
+           is_deleted, form_version, values_json, last_event_id, conflict_detail,
+           projection_version, create_time, update_time) VALUES :rows",
+    );
+    tx.execute(insert.bind_rows("rows", snapshots.iter().map(row).collect())).await?;
+    Ok(())
 }
 
 /// Puts a snapshot over the row as it was read. False = it changed meanwhile.

@@ -1,5 +1,6 @@
 //! Commands. One file a group; each answers an [`Output`] and never prints by itself.
 
+mod answer;
 mod answer_delivery;
 mod bench;
 mod bill;
@@ -10,6 +11,7 @@ mod delivery;
 mod demo;
 mod doctor;
 mod export;
+mod grant;
 mod import;
 mod job;
 mod migrate;
@@ -19,6 +21,7 @@ mod output;
 mod partner;
 mod push_batch;
 mod reconcile;
+mod reconcile_watch;
 mod record_payment;
 mod review;
 mod serve;
@@ -81,7 +84,7 @@ enum Command {
     Demo(demo::Args),
     /// Looks at configuration, connections, clock and migrations
     Doctor,
-    /// Imports bills, accounts, partners or project companies from CSV or XLSX
+    /// Imports bills, accounts, partners, project companies or answers from a file
     #[command(subcommand)]
     Import(import::Command),
     /// Writes an order's lines, payments or proof pack, or tasks, into a file
@@ -108,7 +111,13 @@ enum Command {
     Bill(bill::Args),
     /// The canonical text and content hash of one answer
     Canon(canon::Args),
-    /// Notices to partners: list, show, redeliver one
+    /// Answers of the form centre: put, delete, get one
+    #[command(subcommand)]
+    Answer(answer::Command),
+    /// Which consumer may see which answers: set, revoke, list
+    #[command(subcommand)]
+    Grant(grant::Command),
+    /// Notices to partners: list, show, redeliver one; answers: failed, replay
     #[command(subcommand)]
     Delivery(delivery::Command),
     /// Partners' keys: list, add, retire
@@ -274,6 +283,8 @@ async fn run(cli: Cli) -> Result<Output> {
         Command::Order(command) => order::run(&session, command).await,
         Command::Bill(args) => bill::run(&session, &args).await,
         Command::Canon(args) => canon::run(&args),
+        Command::Answer(command) => answer::run(&session, command).await,
+        Command::Grant(command) => grant::run(&session, command).await,
         Command::Delivery(command) => delivery::run(&session, command).await,
         Command::Partner(command) => partner::run(&session, command).await,
         Command::Reconcile(command) => reconcile::run(&session, command).await,
