@@ -9,6 +9,7 @@ pub mod files;
 pub mod proof_file;
 pub mod reconcile_config;
 pub mod reconcile_wiring;
+pub mod rerun;
 pub mod sample;
 pub mod scheduler;
 pub mod serve;

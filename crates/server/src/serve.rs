@@ -70,7 +70,8 @@ impl Service {
         let stages: Vec<&str> = engine.kinds().map(|kind| kind.stage).collect();
         let kicker = config.kick.kicker(&stages)?;
         let engine = engine.with_kicker(kicker.clone()).with_shutdown(shutdown.clone());
-        let router = router(db, roles, &config, &kicker).await?;
+        let engine = Arc::new(engine);
+        let router = router(roles, &config, &kicker, &engine).await?;
         let router = router.merge(partner_router(db, roles, address));
         let engine = Arc::new(engine);
         let router = match config.xxl_job.is_configured() {
@@ -190,10 +191,14 @@ fn payment_router(db: &Db, config: &Config, kicker: &Kicker) -> Result<Router> {
     Ok(api::payment::payment_router(db.clone(), kicker.clone(), gate, callback_app))
 }
 
-fn desk_router(db: &Db, config: &Config, kicker: &Kicker) -> Result<Router> {
+fn desk_router(config: &Config, kicker: &Kicker, engine: &Arc<Engine>) -> Result<Router> {
+    let db = engine.db();
     let desk = Desk {
         db: db.clone(),
         kicker: kicker.clone(),
+        engine: Arc::clone(engine),
+        channels: Arc::new(crate::treasury::channels(&config.treasury)?),
+        inbox: wiring::partner_inbox(&config.partner)?,
         tolerance: config.qualification.tolerance(),
         people: Arc::new(config.payment.api_apps.clone()),
     };
@@ -201,11 +206,12 @@ fn desk_router(db: &Db, config: &Config, kicker: &Kicker) -> Result<Router> {
 }
 
 async fn router(
-    db: &Db,
     roles: &BTreeSet<Role>,
     config: &Config,
     kicker: &Kicker,
+    engine: &Arc<Engine>,
 ) -> Result<Router> {
+    let db = engine.db();
     let mut router = Router::new().route("/healthz", get(|| async { "ok\n" }));
     let ready = db.clone();
     router = router.route("/readyz", get(move || api::ready(ready.clone())));
@@ -215,7 +221,7 @@ async fn router(
     }
     if roles.contains(&Role::Api) {
         router = router.merge(payment_router(db, config, kicker)?);
-        router = router.merge(desk_router(db, config, kicker)?);
+        router = router.merge(desk_router(config, kicker, engine)?);
     }
     let (centre, hall) = (roles.contains(&Role::Centre), roles.contains(&Role::Hall));
     Ok(router.merge(reconcile_wiring::router(db, config, centre, hall)?))

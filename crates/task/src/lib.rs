@@ -33,6 +33,7 @@ mod state;
 mod takeover;
 mod trace;
 mod turn;
+pub mod view;
 
 pub use accept::{Acceptance, Seed, accept_or_reuse, accept_until_done};
 pub use claim::STALE_AFTER;
