@@ -15,6 +15,7 @@ mod review_centre;
 mod secrets;
 mod service_halls;
 mod signed;
+mod xxl_admin;
 
 pub use answer_centre::HttpFormCentre;
 pub use creation_guard::RedisGuard;
@@ -29,3 +30,4 @@ pub use review_centre::{
 pub use secrets::{EnvironmentAndFiles, Secrets};
 pub use service_halls::HttpServiceHalls;
 pub use signed::{MAX_SIGNED_ANSWER_BYTES, MAX_SIGNED_TIME, SignedAnswer, SignedClient};
+pub use xxl_admin::{MAX_ADMIN_TIME, TOKEN_HEADER, TriggerResult, Untaken, XxlAdmins};

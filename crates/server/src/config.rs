@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::reconcile_config::{FcConfig, SvchallConfig};
 use crate::signing_config::{AppConfig, SigningConfig};
 use crate::treasury_config::TreasuryConfig;
+use crate::xxl_config::XxlConfig;
 
 /// Variables under our prefix that are no configuration.
 const OTHER_VARIABLES: [&str; 5] = ["TEST_POSTGRES", "TEST_MARIADB", "FAULT", "CONFIG", "LOG"];
@@ -66,6 +67,8 @@ pub struct Config {
     pub fc: FcConfig,
     /// The service hall.
     pub svchall: SvchallConfig,
+    /// Being an executor of an XXL-Job admin.
+    pub xxl_job: XxlConfig,
 }
 
 /// Hints after a commit that a task is ready. Off or lost, the scan finds the task.
@@ -279,6 +282,7 @@ impl Default for Config {
             apps: BTreeMap::new(),
             fc: FcConfig::default(),
             svchall: SvchallConfig::default(),
+            xxl_job: XxlConfig::default(),
         }
     }
 }
@@ -354,6 +358,7 @@ impl Config {
         self.signing.check()?;
         self.fc.answer.reconcile.check()?;
         self.svchall.answer_reconcile.check()?;
+        self.xxl_job.check()?;
         Ok(())
     }
 

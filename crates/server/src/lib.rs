@@ -20,3 +20,5 @@ mod told;
 pub mod treasury;
 pub mod treasury_config;
 pub mod wiring;
+pub mod xxl_config;
+pub mod xxl_job;

@@ -17,7 +17,7 @@ use crate::api::partner::PartnerSimulator;
 use crate::api::payment_desk::Desk;
 use crate::api::signed::Gate;
 use crate::config::Config;
-use crate::{api, reconcile_wiring, scheduler, wiring};
+use crate::{api, reconcile_wiring, scheduler, wiring, xxl_job};
 
 /// How long work may take to reach its next batch after a stop was asked. Then the process ends
 /// all the same: what was committed stands, what was not is done again.
@@ -73,6 +73,15 @@ impl Service {
         let engine = Arc::new(engine);
         let router = router(roles, &config, &kicker, &engine).await?;
         let router = router.merge(partner_router(db, roles, address));
+        let engine = Arc::new(engine);
+        let router = match config.xxl_job.is_configured() {
+            true => {
+                let executor = xxl_job::executor(&config.xxl_job, engine.clone(), address).await?;
+                parts.spawn(executor.clone().serve(shutdown.clone()));
+                router.merge(xxl_job::router(executor))
+            }
+            false => router,
+        };
         let mut stop = shutdown.clone();
         parts.spawn(async move {
             let serving = axum::serve(listener, router)
