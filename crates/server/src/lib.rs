@@ -6,6 +6,7 @@ pub mod cli;
 pub mod config;
 pub mod demo;
 pub mod files;
+pub mod http;
 pub mod proof_file;
 pub mod reconcile_config;
 pub mod reconcile_wiring;
