@@ -8,6 +8,7 @@ pub mod config;
 pub mod demo;
 pub mod files;
 pub mod findings;
+pub mod http;
 pub mod proof_file;
 pub mod reconcile_config;
 pub mod reconcile_wiring;

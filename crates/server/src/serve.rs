@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use axum::Router;
-use axum::routing::get;
 use counterfoil_db::Db;
 use counterfoil_remote::EnvironmentAndFiles;
 use counterfoil_task::{Engine, Kicker, Shutdown, ShutdownHandle};
@@ -17,6 +16,7 @@ use crate::api::partner::PartnerSimulator;
 use crate::api::payment_desk::Desk;
 use crate::api::signed::Gate;
 use crate::config::Config;
+use crate::http::{self, Health};
 use crate::{api, reconcile_wiring, scheduler, wiring, xxl_job};
 
 /// How long work may take to reach its next batch after a stop was asked. Then the process ends
@@ -81,14 +81,10 @@ impl Service {
             }
             false => router,
         };
-        let mut stop = shutdown.clone();
-        parts.spawn(async move {
-            let serving = axum::serve(listener, router)
-                .with_graceful_shutdown(async move { stop.asked().await });
-            if let Err(error) = serving.await {
-                tracing::error!(%error, "the HTTP server ended");
-            }
-        });
+        let health = Health::of(&engine, shutdown.clone());
+        let limits = config.server.limits();
+        let router = http::dressed(router.merge(http::operations(health)), limits);
+        parts.spawn(http::serve(listener, router, limits, shutdown.clone()));
         if roles.contains(&Role::Worker) {
             crate::treasury::listen(&mut parts, db, &config, &shutdown)?;
         }
@@ -165,12 +161,7 @@ fn start_work(
 }
 
 async fn check_migrated(db: &Db) -> Result<()> {
-    let missing = wiring::missing_migrations(db).await?;
-    anyhow::ensure!(
-        missing.is_empty(),
-        "the database lacks the migrations {missing:?}; run `counterfoil migrate` first"
-    );
-    Ok(())
+    wiring::schema(db).await?.accept()
 }
 
 /// Simulated partners, where this process plays them.
@@ -211,9 +202,7 @@ async fn router(
     engine: &Arc<Engine>,
 ) -> Result<Router> {
     let db = engine.db();
-    let mut router = Router::new().route("/healthz", get(|| async { "ok\n" }));
-    let ready = db.clone();
-    router = router.route("/readyz", get(move || api::ready(ready.clone())));
+    let mut router = Router::new();
     if roles.contains(&Role::Review) {
         counterfoil_review::configuration::install_default(db).await?;
         router = router.merge(api::review::review_router(db.clone(), kicker.clone()));

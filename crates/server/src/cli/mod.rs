@@ -162,14 +162,8 @@ impl Session {
     /// Opens the configured database, and refuses one whose tables are not up to date.
     pub async fn open_migrated(&self) -> Result<Db> {
         let db = self.open().await?;
-        let missing = wiring::missing_migrations(&db).await?;
-        if missing.is_empty() {
-            return Ok(db);
-        }
-        let message = format!(
-            "the database lacks the migrations {missing:?}; run `counterfoil migrate` first"
-        );
-        Err(Failure { code: "not-migrated", message }.into())
+        wiring::schema(&db).await?.accept()?;
+        Ok(db)
     }
 
     /// Opens the configured database under another clock.
