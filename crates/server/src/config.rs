@@ -18,6 +18,7 @@ use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 use serde::{Deserialize, Serialize};
 
+use crate::console_config::ConsoleConfig;
 use crate::reconcile_config::{FcConfig, SvchallConfig};
 use crate::signing_config::{AppConfig, SigningConfig};
 use crate::treasury_config::TreasuryConfig;
@@ -40,6 +41,8 @@ pub struct Config {
     pub max_connections: u32,
     /// The HTTP server.
     pub server: ServerConfig,
+    /// The operator console.
+    pub console: ConsoleConfig,
     /// The review centre that payment calls.
     pub review: ReviewConfig,
     /// Payment, as the review centre calls it.
@@ -266,6 +269,7 @@ impl Default for Config {
             database: "sqlite:counterfoil.db".into(),
             max_connections: 16,
             server: ServerConfig::default(),
+            console: ConsoleConfig::default(),
             review: ReviewConfig::default(),
             payment: PaymentConfig::default(),
             recheck: RecheckConfig::default(),
@@ -351,6 +355,7 @@ impl Config {
         for (app, person) in &self.payment.api_apps {
             anyhow::ensure!(*person > 0, "payment.api-apps.{app} must be a person's id");
         }
+        self.console.check()?;
         self.signing.check()?;
         self.fc.answer.reconcile.check()?;
         self.svchall.answer_reconcile.check()?;

@@ -14,6 +14,8 @@ pub mod signed;
 mod cursor;
 mod fields;
 
+pub(crate) use cursor::{cursor_of, place_of};
+
 use axum::http::StatusCode;
 use counterfoil_db::Db;
 

@@ -5,7 +5,7 @@
 
 mod acting;
 mod reading;
-mod refusal;
+pub(crate) mod refusal;
 mod sessions;
 
 use std::collections::BTreeMap;
