@@ -19,6 +19,7 @@ use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 use serde::{Deserialize, Serialize};
 
+use crate::console_config::ConsoleConfig;
 use crate::http::Limits;
 use crate::reconcile_config::{FcConfig, SvchallConfig};
 use crate::signing_config::{AppConfig, SigningConfig};
@@ -47,6 +48,8 @@ pub struct Config {
     pub max_connections: u32,
     /// The HTTP server.
     pub server: ServerConfig,
+    /// The operator console.
+    pub console: ConsoleConfig,
     /// The review centre that payment calls.
     pub review: ReviewConfig,
     /// Payment, as the review centre calls it.
@@ -317,6 +320,7 @@ impl Default for Config {
             database: "sqlite:counterfoil.db".into(),
             max_connections: 16,
             server: ServerConfig::default(),
+            console: ConsoleConfig::default(),
             review: ReviewConfig::default(),
             payment: PaymentConfig::default(),
             recheck: RecheckConfig::default(),
@@ -412,6 +416,7 @@ impl Config {
             anyhow::ensure!(*person > 0, "payment.api-apps.{app} must be a person's id");
         }
         self.server.check()?;
+        self.console.check()?;
         self.signing.check()?;
         self.fc.answer.reconcile.check()?;
         self.svchall.answer_reconcile.check()?;

@@ -5,6 +5,8 @@ pub mod api;
 pub mod bench;
 pub mod cli;
 pub mod config;
+pub mod console;
+pub mod console_config;
 pub mod demo;
 pub mod files;
 pub mod findings;

@@ -35,6 +35,7 @@ pub fn migrations() -> Vec<Migration> {
         counterfoil_review::MIGRATIONS,
         counterfoil_reconcile::MIGRATIONS,
         crate::api::nonce::MIGRATIONS,
+        counterfoil_account::MIGRATIONS,
     ];
     domains.concat()
 }

@@ -68,6 +68,7 @@ impl Process {
             .args(["--listen", outside.address(), "--cron", "* * * * * *"])
             .args(["--role", "api,worker,scheduler,review,partner"])
             .envs(outside.environment())
+            .env("COUNTERFOIL_CONSOLE__ENABLED", "false")
             .env("COUNTERFOIL_LOG", "warn,counterfoil_db::transaction=trace")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
