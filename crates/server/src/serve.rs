@@ -73,7 +73,6 @@ impl Service {
         let engine = Arc::new(engine);
         let router = router(roles, &config, &kicker, &engine).await?;
         let router = router.merge(partner_router(db, roles, address));
-        let engine = Arc::new(engine);
         let router = match config.xxl_job.is_configured() {
             true => {
                 let executor = xxl_job::executor(&config.xxl_job, engine.clone(), address).await?;
