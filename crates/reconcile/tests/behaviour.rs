@@ -8,4 +8,5 @@ mod behaviour {
     mod pair;
     mod receive;
     mod retire;
+    mod rules;
 }

@@ -18,7 +18,7 @@ use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 use serde::{Deserialize, Serialize};
 
-use crate::reconcile_config::{FcConfig, SvchallConfig};
+use crate::reconcile_config::{AnswerDeliveryConfig, FcConfig, SvchallConfig};
 use crate::signing_config::{AppConfig, SigningConfig};
 use crate::treasury_config::TreasuryConfig;
 
@@ -66,6 +66,8 @@ pub struct Config {
     pub fc: FcConfig,
     /// The service hall.
     pub svchall: SvchallConfig,
+    /// What carries answers from the centre to its halls.
+    pub answer_delivery: AnswerDeliveryConfig,
 }
 
 /// Hints after a commit that a task is ready. Off or lost, the scan finds the task.
@@ -279,6 +281,7 @@ impl Default for Config {
             apps: BTreeMap::new(),
             fc: FcConfig::default(),
             svchall: SvchallConfig::default(),
+            answer_delivery: AnswerDeliveryConfig::default(),
         }
     }
 }
@@ -354,6 +357,7 @@ impl Config {
         self.signing.check()?;
         self.fc.answer.reconcile.check()?;
         self.svchall.answer_reconcile.check()?;
+        self.answer_delivery.check()?;
         Ok(())
     }
 
