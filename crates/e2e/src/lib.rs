@@ -4,7 +4,9 @@
 mod app;
 mod database;
 mod fixture;
+pub mod fuzz;
 mod kills;
+pub mod two_sides;
 
 pub use app::{Crash, START, TestApp, run};
 pub use counterfoil_db::Dialect;

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::console_config::ConsoleConfig;
 use crate::http::Limits;
-use crate::reconcile_config::{FcConfig, SvchallConfig};
+use crate::reconcile_config::{AnswerDeliveryConfig, FcConfig, SvchallConfig};
 use crate::signing_config::{AppConfig, SigningConfig};
 use crate::treasury_config::TreasuryConfig;
 use crate::xxl_config::XxlConfig;
@@ -78,6 +78,8 @@ pub struct Config {
     pub svchall: SvchallConfig,
     /// Being an executor of an XXL-Job admin.
     pub xxl_job: XxlConfig,
+    /// What carries answers from the centre to its halls.
+    pub answer_delivery: AnswerDeliveryConfig,
 }
 
 /// Hints after a commit that a task is ready. Off or lost, the scan finds the task.
@@ -335,6 +337,7 @@ impl Default for Config {
             fc: FcConfig::default(),
             svchall: SvchallConfig::default(),
             xxl_job: XxlConfig::default(),
+            answer_delivery: AnswerDeliveryConfig::default(),
         }
     }
 }
@@ -421,6 +424,7 @@ impl Config {
         self.fc.answer.reconcile.check()?;
         self.svchall.answer_reconcile.check()?;
         self.xxl_job.check()?;
+        self.answer_delivery.check()?;
         Ok(())
     }
 

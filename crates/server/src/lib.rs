@@ -1,5 +1,6 @@
 //! The binary's inside: configuration, commands, and what serves them.
 
+pub mod answer_delivery;
 pub mod answer_file;
 pub mod api;
 pub mod bench;

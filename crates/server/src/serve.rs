@@ -151,10 +151,8 @@ fn start_work(
     {
         parts.spawn(job.run(engine.clone(), shutdown.clone()));
     }
-    if roles.contains(&Role::Centre) && roles.contains(&Role::Hall) {
-        let (db, config) = (engine.db().clone(), config.clone());
-        parts.spawn(reconcile_wiring::publish(db, config, shutdown.clone()));
-    }
+    let sides = (roles.contains(&Role::Centre), roles.contains(&Role::Hall));
+    crate::answer_delivery::start(parts, engine.db(), config, sides, shutdown);
     if roles.contains(&Role::Scheduler) {
         let jobs = scheduler::jobs(&engine, &config.scheduler)?;
         let rules = scheduler::rules_cron(&config.scheduler)?;
