@@ -74,11 +74,11 @@ impl Admin {
     }
 
     /// A job that is triggered every second.
-    async fn create_job(&self) -> Option<i64> {
+    async fn create_job(&self, key: &str, parameter: &str) -> Option<i64> {
         let job = json!({
-            "enable": true, "appName": "counterfoil", "namespace": "xxl", "key": "s03",
+            "enable": true, "appName": "counterfoil", "namespace": "xxl", "key": key,
             "description": "S03", "scheduleType": "CRON", "cronValue": "* * * * * *",
-            "runMode": "BEAN", "handleName": HANDLER, "triggerParam": "{\"maxTaskCount\":5}",
+            "runMode": "BEAN", "handleName": HANDLER, "triggerParam": parameter,
             "routerStrategy": "FIRST", "pastDueStrategy": "DEFAULT",
             "blockingStrategy": "SERIAL_EXECUTION", "timeoutSecond": 30, "tryTimes": 0,
         });
@@ -159,19 +159,26 @@ async fn prove(app: TestApp, binary: String) {
     .await;
     say(&format!("registered as {address}"));
 
-    let job = until("a job is made", || admin.create_job()).await;
+    let created = admin.create_job("s03", "{\"maxTaskCount\":5}");
+    let job = created.await.expect("a job");
     let ended = until("a trigger ends", || admin.ended(job)).await;
     let first = &ended[0];
     say(&format!("the admin shows {first}"));
     assert_eq!(first["status"], "SUCCESS", "{first}");
-    let said = first["callbackMessage"].as_str().unwrap_or_default();
-    assert!(said.contains(HANDLER), "{said}");
     let status = app.value("SELECT status FROM selection_session").await;
     assert_eq!(status, "PUBLISHED_LOCK_SYNCING", "S03 ran, and nothing else");
     let task = first["taskId"].as_i64().expect("its number");
     let log = until("the log is read", || admin.log(job, task)).await;
     say(&format!("its log:\n{log}"));
     assert!(log.contains("the round begins") && log.contains("ended with code 200"), "{log}");
+
+    let created = admin.create_job("refused", "{\"taskCodez\":[]}");
+    let refused = created.await.expect("a job");
+    let ended = until("a refused trigger ends", || admin.ended(refused)).await;
+    say(&format!("the admin shows {}", ended[0]));
+    assert_eq!(ended[0]["status"], "FAIL");
+    let said = ended[0]["callbackMessage"].as_str().unwrap_or_default();
+    assert!(said.contains("unknown field taskCodez"), "{said}");
 
     service.stop().await;
     until("it leaves the registry", || async {

@@ -127,7 +127,8 @@ on_every_database! {
         }
         let engine = app.engine();
         for kind in engine.kinds() {
-            let Some(first) = OF_THE_FIRST.iter().find(|(_, of, ..)| *of == kind.task_type) else {
+            let is_its = |code: &str| code.split(':').next() == Some(kind.prefix);
+            let Some(first) = OF_THE_FIRST.iter().find(|(code, ..)| is_its(code)) else {
                 continue;
             };
             let summary = engine.round(kind.handler, "").await.expect("a round");
