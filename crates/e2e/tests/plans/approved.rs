@@ -161,7 +161,7 @@ INSERT INTO fi_resident_income_payment_bill_lock
         let refused = "SELECT MIN(id) AS id FROM fi_resident_income_payment_push_batch_detail
             WHERE pay_status = 'PAY_FAILED'";
         let refused: i64 = self.app.value(refused).await.parse().expect("an id");
-        let right = PayeeFix { account: Some("ACC-NEW".into()), ..PayeeFix::default() };
+        let right = PayeeFix { account: Some("ACCNEW".into()), ..PayeeFix::default() };
         let fixed = data_fix::fix(db, refused, &right, "a new account", CREATOR).await;
         let batch = fixed.expect("a fix").push_batch_id;
         view::show(db, &batch.to_string()).await.expect("the batch");

@@ -4,7 +4,7 @@
 //! Nothing is analysed here: the planner knows as little of the lines as it does of those of a
 //! version that was built a moment ago.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use counterfoil_db::{Query, Read as _};
 use counterfoil_e2e::{CREATOR, Fixture, TestApp};
@@ -55,7 +55,7 @@ INSERT INTO fi_customer_account (id, holder_name, account_no, bank_name)
 impl Scale<'_> {
     /// Runs all that a handler has to do through connections of its own, and counts what they read.
     async fn step(&mut self, name: &'static str, handler: &str) {
-        let (before, open) = (read_so_far(self.app).await, connections(self.app).await);
+        let (before, own) = (read_so_far(self.app).await, connections(self.app, "1 = 1").await);
         let process = self.app.second_process().await;
         loop {
             let round = process.round_with(handler, r#"{"maxTaskCount":100}"#).await;
@@ -64,9 +64,11 @@ impl Scale<'_> {
                 break;
             }
         }
+        let others = connections(self.app, "pid <> pg_backend_pid()").await;
+        let others: BTreeSet<String> = others.difference(&own).cloned().collect();
         process.db.close().await;
         // A connection tells what it has read when it ends.
-        while connections(self.app).await > open {
+        while !connections(self.app, "1 = 1").await.is_disjoint(&others) {
             tokio::task::yield_now().await;
         }
         let read = read_so_far(self.app).await - before;
@@ -146,15 +148,14 @@ async fn read_so_far(app: &TestApp) -> i64 {
     let read = "SELECT CAST(COALESCE(SUM(seq_tup_read + COALESCE(idx_tup_fetch, 0)), 0) AS BIGINT)
           + (SELECT CAST(COALESCE(SUM(idx_tup_read), 0) AS BIGINT) FROM pg_stat_user_indexes)
         FROM pg_stat_user_tables";
-    count(app, read).await
+    app.db.count(Query::built(read.to_owned())).await.expect("a sum")
 }
 
-async fn connections(app: &TestApp) -> i64 {
-    let open = "SELECT COUNT(*) FROM pg_stat_activity
-        WHERE datname = current_database() AND backend_type = 'client backend'";
-    count(app, open).await
-}
-
-async fn count(app: &TestApp, text: &str) -> i64 {
-    app.db.count(Query::built(text.to_owned())).await.expect("a number")
+/// The server's processes that serve connections to this database.
+async fn connections(app: &TestApp, condition: &str) -> BTreeSet<String> {
+    let open = format!(
+        "SELECT pid FROM pg_stat_activity
+         WHERE datname = current_database() AND backend_type = 'client backend' AND {condition}"
+    );
+    app.lines(&open).await.into_iter().collect()
 }

@@ -299,6 +299,7 @@ async fn callback(
     };
     let (plan, attempt) = (approval.review_plan_id, approval.approval_attempt);
     let from = format!("REVIEW_CALLBACK:{order}:{plan}:{data}:{attempt}:");
+    // `id + 0`: for the last id PostgreSQL would walk all tasks there are, backwards.
     let query = Query::new(
         "SELECT task_code, task_status, COALESCE(retry_count, 0) AS retries,
                 COALESCE(max_retry_count, 3) AS most, next_execute_time,
@@ -306,7 +307,7 @@ async fn callback(
                 update_time
          FROM fi_async_task
          WHERE business_key > :from AND business_key < :until AND deleted = 0
-         ORDER BY id DESC LIMIT 1",
+         ORDER BY id + 0 DESC LIMIT 1",
     )
     .bind("from", from.as_str())
     // ';' follows ':' in every collation used here.

@@ -104,10 +104,11 @@ const CONDITIONS: [Condition; 13] = [
     listed(
         "recheck-lock",
         "its ACTIVE lock is missing",
-        "NOT EXISTS (SELECT 1 FROM fi_resident_income_payment_bill_lock k
+        // Counted: asked whether there is one, PostgreSQL made a hash of all locks there are.
+        "(SELECT COUNT(*) FROM fi_resident_income_payment_bill_lock k
            WHERE k.order_bill_id = l.id AND k.lock_status = 'ACTIVE'
              AND k.payment_order_id + 0 = l.payment_order_id
-             AND k.data_version = l.data_version)",
+             AND k.data_version = l.data_version) = 0",
     ),
     condition(
         "recheck-account",

@@ -30,6 +30,8 @@ pub(super) async fn finish(tx: &mut Tx, target: Target) -> Result<Finished, Trea
 
 /// Lines, their details and the batches' totals must come to the same.
 async fn prove_sums(tx: &mut Tx, target: Target) -> Result<(), TreasuryError> {
+    // Between the first and the last line: else PostgreSQL made a hash of the details of all orders.
+    let (first, last) = open::ends(tx, target).await?;
     let query = sql!(
         "SELECT COUNT(*) AS payable, CAST(COALESCE(SUM(l.pay_amount), 0) AS {bigint}) AS due,
             COUNT(d.id) AS details, CAST(COALESCE(SUM(d.amount), 0) AS {bigint}) AS to_pay,
@@ -44,11 +46,14 @@ async fn prove_sums(tx: &mut Tx, target: Target) -> Result<(), TreasuryError> {
          FROM fi_resident_income_payment_order_bill l
          LEFT JOIN fi_resident_income_payment_push_batch_detail d
            ON d.order_bill_id = l.id AND d.deleted = 0
+          AND d.order_bill_id >= :first AND d.order_bill_id <= :last
          WHERE l.payment_order_id = :order AND l.data_version = :data AND l.submit_round = :round
            AND l.line_type = 10 AND l.deleted = 0",
         order = target.order.0,
         data = target.data.0,
         round = target.round.0,
+        first = first,
+        last = last,
     );
     let Some(row) = tx.row(query).await? else {
         return Ok(());

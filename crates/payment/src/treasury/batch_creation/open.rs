@@ -183,20 +183,41 @@ async fn prove_amounts(tx: &mut Tx, target: Target) -> Result<(), TreasuryError>
     }
 }
 
+/// The first and the last payable line. Others' lines may stand between them.
+pub(super) async fn ends(tx: &mut Tx, target: Target) -> Result<(i64, i64), TreasuryError> {
+    let query = sql!(
+        "SELECT COALESCE(MIN(id), 0) AS first, COALESCE(MAX(id), 0) AS last
+         FROM fi_resident_income_payment_order_bill
+         WHERE payment_order_id = :order AND data_version = :data AND submit_round = :round
+           AND line_type = 10",
+        order = target.order.0,
+        data = target.data.0,
+        round = target.round.0,
+    );
+    match tx.row(query).await? {
+        Some(row) => Ok((row.int("first")?, row.int("last")?)),
+        None => Ok((0, 0)),
+    }
+}
+
 /// Answers how many lines are payable. `k.payment_order_id + 0` keeps a line to its own lock, as in
 /// S04's projection.
 async fn prove_locks(tx: &mut Tx, target: Target) -> Result<i64, TreasuryError> {
+    let (first, last) = ends(tx, target).await?;
     let query = sql!(
         "SELECT COUNT(*) AS payable, COUNT(k.id) AS locked
          FROM fi_resident_income_payment_order_bill l
          LEFT JOIN fi_resident_income_payment_bill_lock k
            ON k.order_bill_id = l.id AND k.lock_status = 'ACTIVE' AND k.deleted = 0
           AND k.payment_order_id + 0 = :order
+          AND k.order_bill_id >= :first AND k.order_bill_id <= :last
          WHERE l.payment_order_id = :order AND l.data_version = :data AND l.submit_round = :round
            AND l.line_type = 10 AND l.deleted = 0",
         order = target.order.0,
         data = target.data.0,
         round = target.round.0,
+        first = first,
+        last = last,
     );
     let Some(row) = tx.row(query).await? else {
         return Ok(0);
