@@ -16,6 +16,7 @@ mod review_centre;
 mod secrets;
 mod service_halls;
 mod signed;
+mod xxl_admin;
 
 pub use answer_centre::HttpFormCentre;
 pub use answer_queue::{HeardDelivery, RabbitAddress, RabbitCarrier, RabbitEar, Said};
@@ -31,3 +32,4 @@ pub use review_centre::{
 pub use secrets::{EnvironmentAndFiles, Secrets};
 pub use service_halls::HttpServiceHalls;
 pub use signed::{MAX_SIGNED_ANSWER_BYTES, MAX_SIGNED_TIME, SignedAnswer, SignedClient};
+pub use xxl_admin::{MAX_ADMIN_TIME, TOKEN_HEADER, TriggerResult, Untaken, XxlAdmins};

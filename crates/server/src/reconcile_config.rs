@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use chrono::TimeDelta;
 use counterfoil_reconcile::form_centre::CentreSettings;
-use counterfoil_reconcile::service_hall::HallSettings;
+use counterfoil_reconcile::service_hall::{HallSettings, Narrowing};
 use serde::{Deserialize, Serialize};
 
 /// `[fc]`.
@@ -151,6 +151,8 @@ pub struct HallConfig {
     pub backoff_cap_seconds: u32,
     pub scan_interval_ms: u64,
     pub scan_initial_delay_ms: u64,
+    /// Whether ranges are compared by digests before rows are.
+    pub range_digests: bool,
 }
 
 impl Default for HallConfig {
@@ -171,6 +173,7 @@ impl Default for HallConfig {
             backoff_cap_seconds: 1800,
             scan_interval_ms: 30_000,
             scan_initial_delay_ms: 20_000,
+            range_digests: true,
         }
     }
 }
@@ -240,6 +243,7 @@ impl HallConfig {
             retry_limit: self.retry_limit.into(),
             backoff_base: seconds(self.backoff_base_seconds),
             backoff_cap: seconds(self.backoff_cap_seconds),
+            narrowing: Narrowing { enabled: self.range_digests, ..Narrowing::default() },
             ..HallSettings::default()
         }
     }

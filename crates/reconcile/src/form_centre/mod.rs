@@ -8,6 +8,7 @@ pub mod authorise;
 pub mod authority;
 pub mod create;
 pub mod delivery;
+pub mod digest;
 pub mod dispatch;
 pub mod grant;
 pub mod list;

@@ -16,7 +16,10 @@ pub mod work;
 
 mod advance;
 mod finish;
+mod narrow;
 mod repair;
 mod retire;
+mod settle;
+mod stretch;
 
-pub use settings::HallSettings;
+pub use settings::{HallSettings, Narrowing};

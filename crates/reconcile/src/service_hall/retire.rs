@@ -3,6 +3,7 @@
 
 use chrono::TimeDelta;
 use counterfoil_db::Instant;
+use counterfoil_protocol::range::spelt;
 use serde_json::json;
 
 use super::advance::{Difference, Session, Stop};
@@ -10,25 +11,28 @@ use super::compare::{Finding, compare};
 use super::projection::{self, Scanned};
 use super::repair::{CHUNK, remote};
 use super::work::Extra;
-use crate::wire::{Authority, Proof, Question};
+use crate::wire::{Authority, ErrorItem, Proof, Question};
 
 /// How long a proof is good, on our own clock from sending the request.
 const PROOF_LASTS: TimeDelta = TimeDelta::seconds(60);
+
+/// The rows that were compared are not as many as the manifest has.
+const COUNTS_DIFFER: &str = "COUNTS_DIFFER";
 
 impl Session<'_> {
     /// Retires the candidates that may be retired; the others are reported. Both sets were read to
     /// their ends by now.
     pub(super) async fn retire_extras(&mut self) -> Result<(), Stop> {
-        let most = self.settings.max_error_items;
-        if self.work.extras.len() > self.settings.max_pending_extras {
-            let found = self.work.counts.extra;
-            for extra in std::mem::take(&mut self.work.extras) {
-                let revision = Some(extra.revision);
-                self.work.note(most, Finding::Extra.code(), &extra.answer_uuid, revision);
-            }
-            self.work.counts.reported += found;
-            self.work.unresolved += found;
-            return self.commit("work.too_many_extras").await;
+        let is_whole = self.work.total_rows.is_none_or(|total| total == self.work.remote_rows);
+        let is_noted = self.work.errors.iter().any(|item| item.code == COUNTS_DIFFER);
+        if !is_whole && !is_noted {
+            self.work.unresolved += 1;
+            let range = Some(format!("{}..{}", spelt(0), spelt(u128::MAX)));
+            let code = COUNTS_DIFFER.to_owned();
+            self.work.errors.push(ErrorItem { code, range, ..ErrorItem::default() });
+        }
+        if !is_whole || self.work.extras.len() > self.settings.max_pending_extras {
+            return self.report_extras().await;
         }
         while !self.work.extras.is_empty() {
             if self.turn.is_stopping() {
@@ -46,6 +50,19 @@ impl Session<'_> {
             self.sign_of_life().await?;
         }
         Ok(())
+    }
+
+    /// None may be retired: all are reported.
+    async fn report_extras(&mut self) -> Result<(), Stop> {
+        let most = self.settings.max_error_items;
+        let found = self.work.counts.extra;
+        for extra in std::mem::take(&mut self.work.extras) {
+            let revision = Some(extra.revision);
+            self.work.note(most, Finding::Extra.code(), &extra.answer_uuid, revision);
+        }
+        self.work.counts.reported += found;
+        self.work.unresolved += found;
+        self.commit("work.too_many_extras").await
     }
 
     async fn judge(

@@ -7,7 +7,7 @@ use counterfoil_payment::treasury::TreasuryError;
 use crate::api::problem::{FieldFault, Problem};
 
 /// Why an operation was refused or failed.
-pub(super) fn of_payment(error: PaymentError) -> Problem {
+pub(crate) fn of_payment(error: PaymentError) -> Problem {
     let status = match &error {
         PaymentError::SessionNotFound(_)
         | PaymentError::OrderNotFound(_)
@@ -35,7 +35,7 @@ pub(super) fn of_payment(error: PaymentError) -> Problem {
 }
 
 /// Why an operation of the treasury was refused or failed.
-pub(super) fn of_treasury(error: TreasuryError) -> Problem {
+pub(crate) fn of_treasury(error: TreasuryError) -> Problem {
     let status = match error {
         TreasuryError::Payment(error) => return of_payment(error),
         TreasuryError::BatchNotFound(_) | TreasuryError::DetailNotFound(_) => StatusCode::NOT_FOUND,
@@ -48,7 +48,7 @@ pub(super) fn of_treasury(error: TreasuryError) -> Problem {
 }
 
 /// The cause is for our own log.
-fn failed(error: &dyn std::error::Error, code: &'static str) -> Problem {
+pub(super) fn failed(error: &dyn std::error::Error, code: &'static str) -> Problem {
     tracing::error!(?error, "an operation failed");
     let status = StatusCode::INTERNAL_SERVER_ERROR;
     Problem::new(status, code, "the database failed; try again later")
