@@ -4,7 +4,7 @@
 mod kill;
 mod line;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -305,11 +305,4 @@ retry-limit = 1000
         self.centre.remove().await;
         self.hall.remove().await;
     }
-}
-
-/// The binary beside this program, where a command has to find it.
-pub fn binary_beside(program: &Path) -> PathBuf {
-    let binary = program.with_file_name("counterfoil");
-    assert!(binary.exists(), "build it first: cargo build --bin counterfoil");
-    binary
 }

@@ -27,7 +27,8 @@ use crate::treasury_config::TreasuryConfig;
 use crate::xxl_config::XxlConfig;
 
 /// Variables under our prefix that are no configuration.
-const OTHER_VARIABLES: [&str; 5] = ["TEST_POSTGRES", "TEST_MARIADB", "FAULT", "CONFIG", "LOG"];
+const OTHER_VARIABLES: [&str; 7] =
+    ["TEST_POSTGRES", "TEST_MARIADB", "TEST_REDIS", "TEST_RABBITMQ", "FAULT", "CONFIG", "LOG"];
 
 /// Connections of one process to its database at most.
 const MAX_CONNECTIONS: u32 = 1000;
@@ -76,10 +77,10 @@ pub struct Config {
     pub fc: FcConfig,
     /// The service hall.
     pub svchall: SvchallConfig,
-    /// Being an executor of an XXL-Job admin.
-    pub xxl_job: XxlConfig,
     /// What carries answers from the centre to its halls.
     pub answer_delivery: AnswerDeliveryConfig,
+    /// Being an executor of an XXL-Job admin.
+    pub xxl_job: XxlConfig,
 }
 
 /// Hints after a commit that a task is ready. Off or lost, the scan finds the task.
@@ -336,8 +337,8 @@ impl Default for Config {
             apps: BTreeMap::new(),
             fc: FcConfig::default(),
             svchall: SvchallConfig::default(),
-            xxl_job: XxlConfig::default(),
             answer_delivery: AnswerDeliveryConfig::default(),
+            xxl_job: XxlConfig::default(),
         }
     }
 }
@@ -423,8 +424,8 @@ impl Config {
         self.signing.check()?;
         self.fc.answer.reconcile.check()?;
         self.svchall.answer_reconcile.check()?;
-        self.xxl_job.check()?;
         self.answer_delivery.check()?;
+        self.xxl_job.check()?;
         Ok(())
     }
 

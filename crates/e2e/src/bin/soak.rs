@@ -1,5 +1,6 @@
-//! Kills real processes any number of times and proves the end; takes one order with very many
-//! lines to PAID; or gives inputs to the fuzz targets.
+//! Kills real processes any number of times on one database kind or on all, and proves the end; or
+//! takes one order with very many lines to PAID; or kills the two sides of reconciliation; or gives
+//! inputs to the fuzz targets.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -13,11 +14,10 @@ const HELP: &str = "soak: real `counterfoil serve` processes on databases of the
 
   --kills N            kill N processes and prove that nothing is lost or done twice (100)
   --seed N             what the random choices come from (1)
-  --sets               instead of payment: centre and hall of reconciliation, on MariaDB and
-                       PostgreSQL, their clocks four minutes apart
   --lines N            instead: one order with N payable lines, from its selection to PAID, by a
                        process that nobody kills; prints how long it took and its peak memory
-  --fuzz N             instead: N inputs to each fuzz target; what breaks one is kept in the corpus
+  --sets               instead: kill centre (MariaDB) and hall (PostgreSQL) of reconciliation
+  --fuzz N             instead: N inputs for each fuzz target; what breaks one joins the corpus
   --database-kind K    sqlite, postgres or mariadb; without it all three, and PostgreSQL for --lines
   --binary PATH        the counterfoil to run; without it the one beside this program
 
@@ -51,33 +51,40 @@ fn main() {
     }
     let seed = arguments.number("--seed").unwrap_or(1);
     if let Some(rounds) = arguments.number("--fuzz") {
-        return inputs(rounds, seed);
+        inputs(rounds, seed);
+        return;
     }
     let own = std::env::current_exe().expect("this program's path");
     let beside = own.with_file_name("counterfoil");
     let binary = arguments.value("--binary").map_or(beside, PathBuf::from);
     assert!(binary.exists(), "build it first: cargo build --bin counterfoil");
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let kills = arguments.number("--kills").unwrap_or(100);
-    if arguments.has("--sets") {
-        return runtime.block_on(sets(binary, kills, seed));
-    }
     let lines: Option<i64> = arguments.number("--lines");
     let only = arguments.value("--database-kind").or(lines.map(|_| "postgres"));
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    if arguments.has("--sets") {
+        runtime.block_on(sets(binary, arguments.number("--kills").unwrap_or(100), seed));
+        return;
+    }
     for dialect in [Dialect::Sqlite, Dialect::Postgres, Dialect::MariaDb] {
         if only.is_some_and(|name| name != dialect.name()) {
             continue;
         }
-        let binary = binary.clone();
         match lines {
-            Some(lines) => runtime.block_on(run(dialect, move |app: TestApp| async move {
-                let report = large_order(&app, binary, lines).await;
-                say(&format!("{}: {report:?}\n", dialect.name()));
-            })),
-            None => runtime.block_on(run(dialect, move |app: TestApp| async move {
-                let report = kill_loop(&app, &KillPlan { binary, kills, seed }).await;
-                say(&format!("{} seed {seed}: {report:?}\n", dialect.name()));
-            })),
+            Some(lines) => {
+                let binary = binary.clone();
+                runtime.block_on(run(dialect, move |app: TestApp| async move {
+                    let report = large_order(&app, binary, lines).await;
+                    say(&format!("{}: {report:?}\n", dialect.name()));
+                }));
+            }
+            None => {
+                let kills = arguments.number("--kills").unwrap_or(100);
+                let plan = KillPlan { binary: binary.clone(), kills, seed };
+                runtime.block_on(run(dialect, move |app: TestApp| async move {
+                    let report = kill_loop(&app, &plan).await;
+                    say(&format!("{} seed {seed}: {report:?}\n", dialect.name()));
+                }));
+            }
         }
     }
 }

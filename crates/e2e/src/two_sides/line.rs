@@ -14,6 +14,9 @@ use crate::Random;
 const CHUNK: usize = 16 * 1024;
 const SLOW_CHUNK: usize = 256;
 const SLOW_PAUSE: Duration = Duration::from_millis(3);
+/// What a slow line, and one whose request came twice, lets back before it ends: the next
+/// connection has another fate.
+const MAX_BAD_BYTES: usize = 20_000;
 /// How long a repeated request's answer is waited for.
 const MAX_ANSWER_TIME: Duration = Duration::from_secs(10);
 
@@ -115,7 +118,7 @@ async fn carry(mut caller: TcpStream, port: u16, fate: Fate, report: Arc<Mutex<L
             let status = answer_to(&request, port).await;
             report.lock().expect("no panic").repeated.push(status);
             if answered.is_ok() {
-                let _ = both(caller, called, usize::MAX, false).await;
+                both(caller, called, MAX_BAD_BYTES, false).await;
             }
         }
         Fate::Cut(bytes) => {
@@ -125,7 +128,7 @@ async fn carry(mut caller: TcpStream, port: u16, fate: Fate, report: Arc<Mutex<L
         }
         Fate::Slow => {
             count(|report| report.slow += 1);
-            both(caller, called, usize::MAX, true).await;
+            both(caller, called, MAX_BAD_BYTES, true).await;
         }
         Fate::Refused | Fate::Good => {
             both(caller, called, usize::MAX, false).await;

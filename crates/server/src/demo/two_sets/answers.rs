@@ -35,7 +35,8 @@ pub fn write_file(path: &Path, count: u32) -> Result<()> {
     for number in 0..count {
         writeln!(
             out,
-            "{{\"answerUuid\":\"{}\",\"formUuid\":\"{FORM}\",\"schId\":\"{SCHOOL}\",\"values\":{}}}",
+            "{{\"answerUuid\":\"{}\",\"formUuid\":\"{FORM}\",\"schId\":\"{SCHOOL}\",\
+             \"values\":{}}}",
             uuid(number),
             values(number, 1)
         )?;
