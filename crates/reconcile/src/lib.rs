@@ -9,6 +9,7 @@ pub mod compact;
 pub mod delivery;
 pub mod form_centre;
 pub mod refusal;
+pub mod rules;
 pub mod service_hall;
 pub mod wire;
 

@@ -1,12 +1,12 @@
 //! `counterfoil serve`: roles in one process, until it is asked to stop.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use axum::Router;
-use axum::routing::get;
 use counterfoil_db::Db;
 use counterfoil_remote::EnvironmentAndFiles;
 use counterfoil_task::{Engine, Kicker, Shutdown, ShutdownHandle};
@@ -16,7 +16,10 @@ use tokio::task::JoinSet;
 use crate::api::partner::PartnerSimulator;
 use crate::api::payment_desk::Desk;
 use crate::api::signed::Gate;
+use crate::cli::Failure;
 use crate::config::Config;
+use crate::console::{Inside, console_router};
+use crate::http::{self, Health};
 use crate::{api, reconcile_wiring, scheduler, wiring, xxl_job};
 
 /// How long work may take to reach its next batch after a stop was asked. Then the process ends
@@ -49,7 +52,7 @@ pub const DEFAULT_ROLES: [Role; 4] = [Role::Api, Role::Worker, Role::Scheduler, 
 #[derive(Debug)]
 pub struct Service {
     /// Where it listens.
-    pub address: std::net::SocketAddr,
+    pub address: SocketAddr,
     handle: ShutdownHandle,
     parts: JoinSet<()>,
 }
@@ -73,6 +76,7 @@ impl Service {
         let engine = Arc::new(engine);
         let router = router(roles, &config, &kicker, &engine).await?;
         let router = router.merge(partner_router(db, roles, address));
+        let router = router.merge(console(&engine, roles, &config)?);
         let router = match config.xxl_job.is_configured() {
             true => {
                 let executor = xxl_job::executor(&config.xxl_job, engine.clone(), address).await?;
@@ -81,14 +85,10 @@ impl Service {
             }
             false => router,
         };
-        let mut stop = shutdown.clone();
-        parts.spawn(async move {
-            let serving = axum::serve(listener, router)
-                .with_graceful_shutdown(async move { stop.asked().await });
-            if let Err(error) = serving.await {
-                tracing::error!(%error, "the HTTP server ended");
-            }
-        });
+        let health = Health::of(&engine, shutdown.clone());
+        let limits = config.server.limits();
+        let router = http::dressed(router.merge(http::operations(health)), limits);
+        parts.spawn(http::serve(listener, router, limits, shutdown.clone()));
         if roles.contains(&Role::Worker) {
             crate::treasury::listen(&mut parts, db, &config, &shutdown)?;
         }
@@ -151,10 +151,8 @@ fn start_work(
     {
         parts.spawn(job.run(engine.clone(), shutdown.clone()));
     }
-    if roles.contains(&Role::Centre) && roles.contains(&Role::Hall) {
-        let (db, config) = (engine.db().clone(), config.clone());
-        parts.spawn(reconcile_wiring::publish(db, config, shutdown.clone()));
-    }
+    let sides = (roles.contains(&Role::Centre), roles.contains(&Role::Hall));
+    crate::answer_delivery::start(parts, engine.db(), config, sides, shutdown);
     if roles.contains(&Role::Scheduler) {
         let jobs = scheduler::jobs(&engine, &config.scheduler)?;
         let rules = scheduler::rules_cron(&config.scheduler)?;
@@ -165,16 +163,11 @@ fn start_work(
 }
 
 async fn check_migrated(db: &Db) -> Result<()> {
-    let missing = wiring::missing_migrations(db).await?;
-    anyhow::ensure!(
-        missing.is_empty(),
-        "the database lacks the migrations {missing:?}; run `counterfoil migrate` first"
-    );
-    Ok(())
+    wiring::schema(db).await?.accept()
 }
 
 /// Simulated partners, where this process plays them.
-fn partner_router(db: &Db, roles: &BTreeSet<Role>, listens_on: std::net::SocketAddr) -> Router {
+fn partner_router(db: &Db, roles: &BTreeSet<Role>, listens_on: SocketAddr) -> Router {
     if !roles.contains(&Role::Partner) {
         return Router::new();
     }
@@ -204,6 +197,39 @@ fn desk_router(config: &Config, kicker: &Kicker, engine: &Arc<Engine>) -> Result
     Ok(api::payment_desk::desk_router(desk, Gate::new(db, config)?))
 }
 
+/// Whether this process serves the console.
+pub fn serves_console(config: &Config, roles: &BTreeSet<Role>) -> bool {
+    config.console.enabled && roles.contains(&Role::Api)
+}
+
+/// The pages for people, where this process serves them.
+fn console(engine: &Arc<Engine>, roles: &BTreeSet<Role>, config: &Config) -> Result<Router> {
+    if !serves_console(config, roles) {
+        return Ok(Router::new());
+    }
+    Ok(console_router(Inside {
+        db: engine.db().clone(),
+        engine: engine.clone(),
+        rules: wiring::rules(),
+        tolerance: config.qualification.tolerance(),
+        inbox: wiring::partner_inbox(&config.partner)?,
+        channels: crate::treasury::channels(&config.treasury)?,
+        centre: config.fc.answer.reconcile.settings(&config.signing.app_key),
+        secure: config.console.is_secure(),
+        behind_proxy: config.console.behind_proxy,
+    }))
+}
+
+/// No default password: a console that nobody could sign in to is not served.
+async fn check_somebody(db: &Db, config: &Config, roles: &BTreeSet<Role>) -> Result<()> {
+    if !serves_console(config, roles) || counterfoil_account::people::is_anybody(db).await? {
+        return Ok(());
+    }
+    let message = "nobody could sign in to the console: add somebody with `counterfoil account \
+        add LOGIN --role admin`, or turn it off with console.enabled = false";
+    Err(Failure { code: "no-account", message: message.to_owned() }.into())
+}
+
 async fn router(
     roles: &BTreeSet<Role>,
     config: &Config,
@@ -211,9 +237,7 @@ async fn router(
     engine: &Arc<Engine>,
 ) -> Result<Router> {
     let db = engine.db();
-    let mut router = Router::new().route("/healthz", get(|| async { "ok\n" }));
-    let ready = db.clone();
-    router = router.route("/readyz", get(move || api::ready(ready.clone())));
+    let mut router = Router::new();
     if roles.contains(&Role::Review) {
         counterfoil_review::configuration::install_default(db).await?;
         router = router.merge(api::review::review_router(db.clone(), kicker.clone()));
@@ -226,12 +250,20 @@ async fn router(
     Ok(router.merge(reconcile_wiring::router(db, config, centre, hall)?))
 }
 
-/// Runs the roles until SIGTERM or SIGINT.
-pub async fn run(db: &Db, config: &Config, roles: &BTreeSet<Role>) -> Result<()> {
+/// Runs the roles until SIGTERM or SIGINT. `told` hears where it listens, once it does.
+pub async fn run(
+    db: &Db,
+    config: &Config,
+    roles: &BTreeSet<Role>,
+    told: impl FnOnce(SocketAddr),
+) -> Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    check_migrated(db).await?;
+    check_somebody(db, config, roles).await?;
     let service = Service::start(db, config, roles).await?;
+    told(service.address);
     tracing::warn!(address = %service.address, ?roles, database = db.shown_url(), "serving");
     tokio::select! {
         _ = terminate.recv() => {}

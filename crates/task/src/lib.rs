@@ -21,6 +21,7 @@ mod handed_over;
 mod kick;
 mod kind;
 mod lease;
+mod metric;
 mod operate;
 mod parameter;
 mod round;
@@ -43,8 +44,9 @@ pub use handed_over::end_handed_over;
 pub use kick::{KickSettings, Kicker, listen};
 pub use kind::Kind;
 pub use lease::{LEASE_FOR, Lease, LeaseTable, LeaseTerms, LeaseUnavailable, Progress};
+pub use metric::{KICKS, OUTCOMES, RULE_VERDICTS, TAKEOVERS};
 pub use operate::{
-    CancelOutcome, RerunFacts, RerunPlan, cancel, plan_rerun, rerun_plan, trace_rerun,
+    CancelOutcome, RerunFacts, RerunPlan, cancel, plan_rerun, rerun_facts, rerun_plan, trace_rerun,
 };
 pub use parameter::{ParameterError, RoundParameter, Selector};
 pub use round::{RoundError, Summary, TaskTrouble};

@@ -147,7 +147,8 @@ mod tests {
 
     #[test]
     fn a_range_is_split_into_contiguous_parts_that_cover_it() {
-        let table: [(KeyRange, u32, Vec<(u128, u128)>); 9] = [
+        type Case = (KeyRange, u32, Vec<(u128, u128)>);
+        let table: [Case; 9] = [
             (range(0, 10), 1, vec![(0, 10)]),
             (range(0, 10), 0, vec![(0, 10)]),
             (range(0, 10), 3, vec![(0, 3), (3, 6), (6, 10)]),

@@ -200,7 +200,8 @@ mod tests {
     fn what_is_wrong_with_the_ranges_is_named_by_its_field() {
         let most = u128::MAX;
         let many: Vec<_> = (0..257).map(|at| (at, at + 1, 1)).collect();
-        let table: [(&[(u128, u128, u32)], &str); 9] = [
+        type Case<'a> = (&'a [(u128, u128, u32)], &'a str);
+        let table: [Case<'_>; 9] = [
             (&[], "ranges: "),
             (&many, "ranges: "),
             (&[(5, 5, 1)], "ranges[0].to: "),

@@ -296,7 +296,8 @@ mod tests {
         let fine = Digests { task_id: "t".into(), ranges, total_rows: 6, task_state };
         let said = |word: &Digests| believe("t", pieces.iter().copied(), word);
         assert_eq!(said(&fine).unwrap().len(), 2);
-        let changes: [(&str, fn(&mut Digests)); 8] = [
+        type Change = (&'static str, fn(&mut Digests));
+        let changes: [Change; 8] = [
             ("task", |word| word.task_id = "u".into()),
             ("fewer", |word| word.ranges.truncate(1)),
             ("more", |word| word.ranges.extend(word.ranges.last().cloned())),

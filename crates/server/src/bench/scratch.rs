@@ -1,7 +1,7 @@
 //! A scratch database beside the configured one.
 
 use anyhow::{Context, Result};
-use counterfoil_db::{Clock, Db, Dialect, Query, Read, Settings, migrate};
+use counterfoil_db::{Clock, Db, Dialect, Pulse, Query, Read, Settings, migrate};
 
 use crate::wiring;
 
@@ -10,6 +10,8 @@ use crate::wiring;
 pub struct Scratch {
     /// The database.
     pub db: Db,
+    /// How long its transactions take.
+    pub pulse: Pulse,
     server: String,
     name: String,
 }
@@ -32,14 +34,16 @@ impl Scratch {
             execute(url, &format!("CREATE DATABASE {name}")).await?;
             (url.to_owned(), format!("{}/{name}", &url[..at]))
         };
+        let pulse = Pulse::default();
         let settings = Settings {
             max_connections: connections,
             clock: Clock::Database,
+            pulse: pulse.clone(),
             ..Settings::default()
         };
         let db = Db::connect(&own_url, settings).await?;
         migrate(&db, &wiring::migrations()).await?;
-        Ok(Scratch { db, server, name })
+        Ok(Scratch { db, pulse, server, name })
     }
 
     /// Takes it away.

@@ -78,7 +78,8 @@ on_every_database! {
         assert_eq!(removed.body, first.body, "the same to the byte");
         let told = admin.next("callback").await;
         let told = told.body.as_array().expect("a list").iter();
-        let mut told: Vec<_> = told.map(|item| (item["logId"].clone(), item["handleCode"].clone())).collect();
+        let code = |item: &serde_json::Value| (item["logId"].clone(), item["handleCode"].clone());
+        let mut told: Vec<_> = told.map(code).collect();
         told.sort_by_key(|(log, _)| log.as_i64());
         assert_eq!(told, [(json!(10), json!(500)), (json!(11), json!(500))]);
         assert_eq!(std::fs::read_dir(folder.path().join("results")).expect("it").count(), 0);
