@@ -5,6 +5,7 @@
 //! messages of [`wire`]: they are two processes, each with its own database. Source:
 //! `shared/spec/reconcile.md`, `shared/spec/schema.md`; seed 000.
 
+pub mod compact;
 pub mod delivery;
 pub mod form_centre;
 pub mod refusal;

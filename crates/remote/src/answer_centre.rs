@@ -1,26 +1,71 @@
 //! The form centre in another process, over signed HTTP.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use chrono::{DateTime, Utc};
+use counterfoil_reconcile::compact::{self, Compact, MEDIA_TYPE};
 use counterfoil_reconcile::service_hall::centre::{Answer, Centre};
 use counterfoil_reconcile::wire::{
     Ack, AskedRange, Authorities, Authority, Digests, GrantState, KeySpan, ManifestPage, Question,
-    Questions, RangeRows, Ranges, Report,
+    Questions, RangeRows, Report,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::signed::{SignedAnswer, SignedClient};
 
+const JSON: &str = "application/json";
+
 /// The centre behind a signed client.
 #[derive(Debug, Clone)]
 pub struct HttpFormCentre {
     client: SignedClient,
+    /// Whether the centre has answered in the compact form: then it understands it, too.
+    is_compact: Arc<AtomicBool>,
 }
 
 impl HttpFormCentre {
     /// The centre that the client calls.
     pub fn new(client: SignedClient) -> HttpFormCentre {
-        HttpFormCentre { client }
+        HttpFormCentre { client, is_compact: Arc::default() }
+    }
+
+    /// Asks in the compact form where the centre is known to understand it, else in JSON; the
+    /// answer may come in either.
+    async fn ask<Q, T>(
+        &self,
+        path: &str,
+        ranges: &Q,
+        now: DateTime<Utc>,
+        asked: &T::Question,
+    ) -> Answer<T>
+    where
+        Q: Compact + Clone + Serialize,
+        T: Compact + DeserializeOwned,
+    {
+        let is_known = self.is_compact.load(Ordering::Relaxed);
+        let short = if is_known { ranges.compact() } else { None };
+        let (kind, body) = match short {
+            Some(body) => (MEDIA_TYPE, Ok(body)),
+            None => (JSON, serde_json::to_vec(&serde_json::json!({ "ranges": ranges }))),
+        };
+        let body = match body {
+            Ok(body) => body,
+            Err(error) => return Answer::Unknown { message: error.to_string() },
+        };
+        let accept = format!("{MEDIA_TYPE}, {JSON}");
+        let answer = self.client.post_as(path, kind, &accept, body, now).await;
+        if let SignedAnswer::Proved { status: 200..=299, body } = &answer
+            && compact::is_compact(body)
+        {
+            self.is_compact.store(true, Ordering::Relaxed);
+            return match T::expand(body, asked) {
+                Some(word) => Answer::Said(word),
+                None => Answer::Unknown { message: "its answer cannot be read".into() },
+            };
+        }
+        read(answer)
     }
 
     async fn post<T: DeserializeOwned>(
@@ -70,12 +115,12 @@ impl Centre for HttpFormCentre {
         now: DateTime<Utc>,
     ) -> Answer<Digests> {
         let Some(path) = task_path(task, "digests") else { return no_path() };
-        self.post(&path, &Ranges { ranges: ranges.to_vec() }, now).await
+        self.ask(&path, &ranges.to_vec(), now, ranges).await
     }
 
     async fn rows(&self, task: &str, ranges: &[KeySpan], now: DateTime<Utc>) -> Answer<RangeRows> {
         let Some(path) = task_path(task, "rows") else { return no_path() };
-        self.post(&path, &Ranges { ranges: ranges.to_vec() }, now).await
+        self.ask(&path, &ranges.to_vec(), now, &()).await
     }
 
     async fn grant(&self, task: &str, now: DateTime<Utc>) -> Answer<GrantState> {

@@ -100,6 +100,25 @@ impl SignedClient {
         self.call(Method::POST, path, body, now).await
     }
 
+    /// Sends a body of a kind to `path`, and says which other kind would be taken for an answer.
+    pub async fn post_as(
+        &self,
+        path: &str,
+        kind: &str,
+        accept: &str,
+        body: Vec<u8>,
+        now: DateTime<Utc>,
+    ) -> SignedAnswer {
+        let headers = vec![
+            ("content-type".to_owned(), kind.to_owned()),
+            ("accept".to_owned(), accept.to_owned()),
+        ];
+        match self.try_call(Method::POST, path, headers, body, now).await {
+            Ok(answer) => answer,
+            Err(message) => SignedAnswer::Unknown { message },
+        }
+    }
+
     async fn call(
         &self,
         method: Method,
@@ -107,7 +126,11 @@ impl SignedClient {
         body: Vec<u8>,
         now: DateTime<Utc>,
     ) -> SignedAnswer {
-        match self.try_call(method, path, body, now).await {
+        let mut headers: Vec<Header> = Vec::new();
+        if !body.is_empty() {
+            headers.push(("content-type".into(), "application/json".into()));
+        }
+        match self.try_call(method, path, headers, body, now).await {
             Ok(answer) => answer,
             Err(message) => SignedAnswer::Unknown { message },
         }
@@ -117,6 +140,7 @@ impl SignedClient {
         &self,
         method: Method,
         path: &str,
+        mut headers: Vec<Header>,
         body: Vec<u8>,
         now: DateTime<Utc>,
     ) -> Result<SignedAnswer, String> {
@@ -124,10 +148,6 @@ impl SignedClient {
         let url = url.map_err(|_| "the path cannot be joined to the peer's address".to_owned())?;
         let key = self.ring.key_for(&self.peer);
         let key = key.ok_or_else(|| "there is no key to sign with".to_owned())?;
-        let mut headers: Vec<Header> = Vec::new();
-        if !body.is_empty() {
-            headers.push(("content-type".into(), "application/json".into()));
-        }
         let (nonce, app) = (nonce(), self.ring.app_key());
         let unsigned = parts(&method, &url, &headers, &body);
         let added = sign_request(unsigned, app, &key, &nonce, now, self.terms);

@@ -15,6 +15,9 @@ const MAX_SPANS: usize = 64;
 /// Parts that a range is split into when it has many rows, and when it has few.
 const MANY_PARTS: usize = 64;
 const FEW_PARTS: usize = 4;
+/// Where most parts of a range differ, those of no more rows than this many leaves are compared:
+/// another split would cost a good part of what their rows cost. Larger ones are cheap to split.
+const DENSE_LEAVES: usize = 8;
 /// Splits of a split at most; what differs still is compared row by row.
 const MAX_DEPTH: usize = 64;
 
@@ -40,11 +43,12 @@ enum Step {
 
 /// Splitting pays where few of many rows can differ.
 fn step(local: usize, remote: usize, do_most_differ: bool, narrowing: &Narrowing) -> Step {
-    let apart = local.abs_diff(remote);
-    let is_small = local.min(remote) <= narrowing.leaf_rows;
+    let (least, most) = (local.min(remote), local.max(remote));
     // At least half of the larger side would be read all the same.
-    let is_lopsided = apart * 2 > local.max(remote);
-    if is_small || is_lopsided || do_most_differ {
+    let is_lopsided = (most - least) * 2 > most;
+    let is_small = least <= narrowing.leaf_rows;
+    let is_dense = do_most_differ && least <= narrowing.leaf_rows * DENSE_LEAVES;
+    if is_small || is_lopsided || is_dense {
         return Step::Compare;
     }
     let by_rows = local / narrowing.part_rows.max(1);
@@ -52,7 +56,7 @@ fn step(local: usize, remote: usize, do_most_differ: bool, narrowing: &Narrowing
     Step::Split(u32::try_from(parts).unwrap_or(2))
 }
 
-/// Three quarters of some parts differ: what is in them will, too.
+/// Three quarters of some parts differ: what is in them will, too, if they are small.
 fn do_most_differ(differing: usize, parts: usize) -> bool {
     parts >= FEW_PARTS && differing * 4 >= parts * 3
 }
@@ -258,6 +262,9 @@ mod tests {
             (4, 9, false, Step::Compare),
             (5, 5, false, Step::Split(4)),
             (5, 5, true, Step::Compare),
+            (32, 32, true, Step::Compare),
+            (33, 33, true, Step::Split(4)),
+            (256, 256, true, Step::Split(4)),
             (10, 25, false, Step::Compare),
             (10, 15, false, Step::Split(4)),
             (256, 256, false, Step::Split(4)),

@@ -3,23 +3,24 @@
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use counterfoil_db::Db;
+use counterfoil_reconcile::compact::{Compact, MEDIA_TYPE};
 use counterfoil_reconcile::form_centre::{
     CentreSettings, authorise, authority, digest, manifest, report,
 };
 use counterfoil_reconcile::service_hall::{HallSettings, receive};
 use counterfoil_reconcile::wire::{
-    Ack, AskedRange, Authorities, Authority, Digests, Dispatch, GrantState, KeySpan, ManifestPage,
-    Question, Questions, RangeRows, Ranges, Report,
+    Ack, AskedRange, Authorities, Authority, Dispatch, GrantState, KeySpan, ManifestPage, Question,
+    Questions, Ranges, Report,
 };
 use counterfoil_reconcile::{Refusal, is_answer_uuid};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::problem::{Problem, RequestFault};
 use super::signed::{Caller, Gate, admit};
@@ -72,20 +73,52 @@ async fn read_digests(
     State(Centre { db, .. }): State<Centre>,
     Caller(app): Caller,
     Path(task): Path<String>,
+    headers: HeaderMap,
     body: Bytes,
-) -> Result<Json<Digests>, Problem> {
-    let Ranges { ranges } = json::<Ranges<AskedRange>>(&body)?;
-    digest::digests(&db, &task, &app, &ranges).await.map(Json).map_err(problem)
+) -> Result<Response, Problem> {
+    let ranges: Vec<AskedRange> = ranges(&headers, &body)?;
+    let said = digest::digests(&db, &task, &app, &ranges).await.map_err(problem)?;
+    Ok(shortest(&headers, said))
 }
 
 async fn read_rows(
     State(Centre { db, .. }): State<Centre>,
     Caller(app): Caller,
     Path(task): Path<String>,
+    headers: HeaderMap,
     body: Bytes,
-) -> Result<Json<RangeRows>, Problem> {
-    let Ranges { ranges } = json::<Ranges<KeySpan>>(&body)?;
-    digest::rows(&db, &task, &app, &ranges).await.map(Json).map_err(problem)
+) -> Result<Response, Problem> {
+    let ranges: Vec<KeySpan> = ranges(&headers, &body)?;
+    let said = digest::rows(&db, &task, &app, &ranges).await.map_err(problem)?;
+    Ok(shortest(&headers, said))
+}
+
+fn names_compact(headers: &HeaderMap, name: HeaderName) -> bool {
+    let values = headers.get_all(name);
+    let mut texts = values.iter().filter_map(|value| value.to_str().ok());
+    texts.any(|text| text.split(',').any(|one| one.trim() == MEDIA_TYPE))
+}
+
+/// The ranges asked for, in JSON or in the compact form.
+fn ranges<R>(headers: &HeaderMap, body: &[u8]) -> Result<Vec<R>, Problem>
+where
+    R: DeserializeOwned,
+    Vec<R>: Compact<Question = ()>,
+{
+    if !names_compact(headers, header::CONTENT_TYPE) {
+        return json::<Ranges<R>>(body).map(|said| said.ranges);
+    }
+    Vec::<R>::expand(body, &())
+        .ok_or_else(|| Problem::of_request(RequestFault::Malformed(format!("not {MEDIA_TYPE}"))))
+}
+
+/// The compact form for a caller that takes it.
+fn shortest<T: Compact + Serialize>(headers: &HeaderMap, said: T) -> Response {
+    let short = names_compact(headers, header::ACCEPT).then(|| said.compact()).flatten();
+    match short {
+        Some(body) => ([(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response(),
+        None => Json(said).into_response(),
+    }
 }
 
 async fn read_grant(
