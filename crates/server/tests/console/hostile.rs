@@ -1,7 +1,7 @@
 //! Whatever a person or a partner can write is shown as what it is: text.
 
 use counterfoil_account::Role;
-use counterfoil_e2e::{TestApp, on_every_database};
+use counterfoil_e2e::on_every_database;
 
 use crate::house::House;
 

@@ -1,7 +1,7 @@
 //! Every page, in both languages, empty and with something in it.
 
 use counterfoil_account::Role;
-use counterfoil_e2e::{TestApp, on_every_database};
+use counterfoil_e2e::on_every_database;
 
 use crate::house::House;
 

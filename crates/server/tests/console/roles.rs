@@ -1,7 +1,7 @@
 //! Every action and every guarded page, for every role: who may not gets 403 and nothing is done.
 
 use counterfoil_account::Role::{self, Admin, Operator, Reviewer, Viewer};
-use counterfoil_e2e::{TestApp, on_every_database};
+use counterfoil_e2e::on_every_database;
 
 use crate::house::House;
 
