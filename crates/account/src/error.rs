@@ -61,10 +61,10 @@ impl AccountError {
 }
 
 impl Transient for AccountError {
-    fn is_contention(&self) -> bool {
+    fn database(&self) -> Option<&DbError> {
         match self {
-            AccountError::Db(error) => error.is_contention(),
-            _ => false,
+            AccountError::Db(error) => Some(error),
+            _ => None,
         }
     }
 }

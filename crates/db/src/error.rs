@@ -1,5 +1,6 @@
 //! What can go wrong with a database, told apart by what the caller may do about it.
 
+use sea_orm::sqlx::mysql::MySqlDatabaseError;
 use thiserror::Error;
 
 /// The result of a database call.
@@ -12,6 +13,10 @@ pub enum Error {
     /// again.
     #[error("the database asked for the transaction to be tried again")]
     Contention(#[source] sea_orm::DbErr),
+    /// A lock that another connection holds did not become free in time: the whole transaction may
+    /// be tried again, but each try waits as long.
+    #[error("another connection held a lock for too long")]
+    LockWait(#[source] sea_orm::DbErr),
     /// The connection is gone or cannot be had: nothing is known beyond the last commit.
     #[error("the database cannot be reached")]
     Lost(#[source] sea_orm::DbErr),
@@ -71,6 +76,14 @@ impl Error {
         matches!(self, Error::Lost(_) | Error::Injected { .. })
     }
 
+    /// The stable code; its page is `docs/errors/<code>.md`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::LockWait(_) => "lock-wait-timeout",
+            _ => "database-error",
+        }
+    }
+
     pub(crate) fn classify(error: sea_orm::DbErr, statement: &str) -> Error {
         use sea_orm::{DbErr, SqlErr};
         if let Some(SqlErr::UniqueConstraintViolation(_)) = error.sql_err() {
@@ -78,6 +91,13 @@ impl Error {
         }
         if matches!(error, DbErr::Conn(_) | DbErr::ConnectionAcquire(_)) {
             return Error::Lost(error);
+        }
+        match code_of_driver(&error).as_deref() {
+            Some("40001" | "40P01" | "1213" | "1020" | "6" | "262" | "517") => {
+                return Error::Contention(error);
+            }
+            Some("55P03" | "1205" | "5" | "261" | "773") => return Error::LockWait(error),
+            _ => {}
         }
         let text = error.to_string();
         if is_contention(&text) {
@@ -90,19 +110,26 @@ impl Error {
     }
 }
 
-/// The drivers carry codes in their text: SQLSTATE 40001/40P01, MySQL 1213/1205/1020, SQLite 5/6.
+/// SQLSTATE on PostgreSQL, the server's number on MariaDB, the extended result code on SQLite: the
+/// messages are in the server's language.
+fn code_of_driver(error: &sea_orm::DbErr) -> Option<String> {
+    use sea_orm::{DbErr, RuntimeErr};
+    let (DbErr::Exec(RuntimeErr::SqlxError(error)) | DbErr::Query(RuntimeErr::SqlxError(error))) =
+        error
+    else {
+        return None;
+    };
+    let error = error.as_database_error()?;
+    match error.try_downcast_ref::<MySqlDatabaseError>() {
+        Some(error) => Some(error.number().to_string()),
+        None => error.code().map(Into::into),
+    }
+}
+
+/// For errors that have lost their code on the way.
 fn is_contention(text: &str) -> bool {
-    const MARKS: [&str; 9] = [
-        "deadlock",
-        "Deadlock",
-        "could not serialize",
-        "40001",
-        "40P01",
-        "Lock wait timeout",
-        "database is locked",
-        "database table is locked",
-        "Record has changed since last read",
-    ];
+    const MARKS: [&str; 4] =
+        ["deadlock", "Deadlock", "could not serialize", "Record has changed since last read"];
     MARKS.iter().any(|mark| text.contains(mark))
 }
 
@@ -131,13 +158,13 @@ fn opening(statement: &str) -> String {
 
 /// An error that may carry a database error asking for the transaction to be run again.
 pub trait Transient {
-    /// Whether the whole transaction may be tried again.
-    fn is_contention(&self) -> bool;
+    /// The database's error, if it is one.
+    fn database(&self) -> Option<&Error>;
 }
 
 impl Transient for Error {
-    fn is_contention(&self) -> bool {
-        matches!(self, Error::Contention(_))
+    fn database(&self) -> Option<&Error> {
+        Some(self)
     }
 }
 

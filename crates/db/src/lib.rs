@@ -19,7 +19,7 @@ mod row;
 mod transaction;
 
 pub use clock::{Clock, Instant, ManualClock};
-pub use connect::{Db, Settings};
+pub use connect::{Db, LOCK_TIMEOUT, Settings};
 pub use dialect::Dialect;
 pub use error::{Error, Result, Transient, driver_error};
 pub use fault::{FaultAction, FaultPlan, Faults, Side};

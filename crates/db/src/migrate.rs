@@ -1,7 +1,7 @@
 //! The migration runner. Each domain owns its DDL; one text serves all three databases, with
 //! `{tokens}` for the types they spell differently (`dialect.rs`).
 
-use crate::{Db, Dialect, Error, Query, Read, Result, Tx, sql};
+use crate::{Db, Dialect, Error, Query, Read, Result, Tx, driver_error, sql, transact};
 
 /// One numbered step of DDL. Statements end with `;` at the end of a line and are written
 /// `IF NOT EXISTS`: MariaDB commits each by itself, so a step may be met half done.
@@ -26,9 +26,13 @@ const BOOKKEEPING: &str = "CREATE TABLE IF NOT EXISTS counterfoil_migration (
 pub async fn migrate(db: &Db, migrations: &[Migration]) -> Result<Vec<u32>> {
     let mut steps = migrations.to_vec();
     steps.sort_by_key(|step| step.number);
+    transact!(migrate_at_once(db, &steps))
+}
+
+async fn migrate_at_once(db: &Db, steps: &[Migration]) -> Result<Vec<u32>> {
     let mut tx = db.begin().await?;
     take_turn(&mut tx).await?;
-    let outcome = apply_missing(&mut tx, &steps).await;
+    let outcome = apply_missing(&mut tx, steps).await;
     give_turn_back(&mut tx).await?;
     let applied = outcome?;
     tx.commit("migrate").await?;
@@ -159,12 +163,18 @@ async fn take_turn(tx: &mut Tx) -> Result<()> {
     match tx.dialect() {
         Dialect::Sqlite => {}
         Dialect::Postgres => {
+            // For the turn only: behind DDL that waits, everybody waits who wants the table.
+            tx.execute(sql!("SET LOCAL lock_timeout = '60s'")).await?;
             tx.execute(sql!("SELECT pg_advisory_xact_lock(:turn)", turn = TURN)).await?;
+            tx.execute(sql!("SET LOCAL lock_timeout TO DEFAULT")).await?;
         }
         Dialect::MariaDb => {
             // The name is the server's: other databases on it migrate at the same time.
             let lock = "SELECT GET_LOCK(CONCAT('counterfoil_', MD5(DATABASE())), 60) AS locked";
-            tx.row(sql!(lock)).await?;
+            if tx.count(sql!(lock)).await? != 1 {
+                let waited = "another process migrates for longer than 60 s".to_owned();
+                return Err(Error::LockWait(driver_error(waited)));
+            }
         }
     }
     Ok(())

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use counterfoil_db::{
-    Clock, Db, Dialect, FaultAction, FaultPlan, Faults, Instant, ManualClock, Query, Read,
-    Settings, Side, migrate,
+    Clock, Db, Dialect, FaultAction, FaultPlan, Faults, Instant, LOCK_TIMEOUT, ManualClock, Query,
+    Read, Settings, Side, migrate,
 };
 use counterfoil_payment::audit_plan::{AuditPlan, ReviewCentre};
 use counterfoil_payment::bill_snapshot::BillSnapshot;
@@ -63,7 +63,8 @@ where
 impl TestApp {
     async fn open(url: &str) -> TestApp {
         let clock = ManualClock::at(START.parse().expect("an instant"));
-        let app = TestApp { db: connect(url, &clock).await, clock, url: Arc::from(url) };
+        let app =
+            TestApp { db: connect(url, &clock, LOCK_TIMEOUT).await, clock, url: Arc::from(url) };
         let steps = [
             counterfoil_task::MIGRATIONS,
             counterfoil_payment::MIGRATIONS,
@@ -76,7 +77,12 @@ impl TestApp {
 
     /// The same database through another pool, as a second process has it; faults apart.
     pub async fn second_process(&self) -> TestApp {
-        let db = connect(&self.url, &self.clock).await;
+        self.process_waiting(LOCK_TIMEOUT).await
+    }
+
+    /// A second process whose statements wait for a lock no longer than this.
+    pub async fn process_waiting(&self, lock_timeout: Duration) -> TestApp {
+        let db = connect(&self.url, &self.clock, lock_timeout).await;
         TestApp { db, clock: self.clock.clone(), url: self.url.clone() }
     }
 
@@ -196,8 +202,12 @@ impl TestApp {
     }
 }
 
-async fn connect(url: &str, clock: &ManualClock) -> Db {
-    let settings =
-        Settings { max_connections: 8, clock: Clock::Manual(clock.clone()), ..Settings::default() };
+async fn connect(url: &str, clock: &ManualClock, lock_timeout: Duration) -> Db {
+    let settings = Settings {
+        max_connections: 8,
+        lock_timeout,
+        clock: Clock::Manual(clock.clone()),
+        ..Settings::default()
+    };
     Db::connect(url, settings).await.expect("the test's database")
 }

@@ -128,7 +128,8 @@ impl PaymentError {
             PaymentError::Conflict(_) => "changed-meanwhile",
             PaymentError::KeyReused => "idempotency-key-reused",
             PaymentError::RefreshPending { .. } => "review-callback-refresh-pending",
-            PaymentError::Task(_) | PaymentError::Db(_) => "database-error",
+            PaymentError::Task(TaskError::Db(error)) | PaymentError::Db(error) => error.code(),
+            PaymentError::Task(_) => "database-error",
         }
     }
 
@@ -139,11 +140,11 @@ impl PaymentError {
 }
 
 impl Transient for PaymentError {
-    fn is_contention(&self) -> bool {
+    fn database(&self) -> Option<&DbError> {
         match self {
-            PaymentError::Db(error) => error.is_contention(),
-            PaymentError::Task(error) => error.is_contention(),
-            _ => false,
+            PaymentError::Db(error) => Some(error),
+            PaymentError::Task(error) => error.database(),
+            _ => None,
         }
     }
 }

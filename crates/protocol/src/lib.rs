@@ -1,6 +1,7 @@
 //! The leaf: what every other crate speaks. No I/O.
 
 pub mod canon;
+pub mod range;
 pub mod signing;
 
 mod id;

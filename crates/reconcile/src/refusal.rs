@@ -24,6 +24,8 @@ pub enum Code {
     ManifestIncomplete,
     /// The cursor is no answer's uuid.
     CursorInvalid,
+    /// A range is none, overlaps another, or is one too many.
+    RangeInvalid,
     /// The reported state contradicts what was reported with it, or is none.
     ResultStateInvalid,
     /// The report is of an attempt that the centre never made.
@@ -55,6 +57,7 @@ impl Code {
             Code::TaskCancelled => "TASK_CANCELLED",
             Code::ManifestIncomplete => "MANIFEST_INCOMPLETE",
             Code::CursorInvalid => "CURSOR_INVALID",
+            Code::RangeInvalid => "RANGE_INVALID",
             Code::ResultStateInvalid => "RESULT_STATE_INVALID",
             Code::AttemptAhead => "ATTEMPT_AHEAD",
             Code::ResourceLimit => "RESOURCE_LIMIT",
@@ -79,6 +82,7 @@ impl Code {
             | Code::ManifestIncomplete
             | Code::RevisionConflict => 409,
             Code::CursorInvalid
+            | Code::RangeInvalid
             | Code::ResultStateInvalid
             | Code::AttemptAhead
             | Code::ResourceLimit
@@ -127,8 +131,11 @@ impl Refusal {
 }
 
 impl Transient for Refusal {
-    fn is_contention(&self) -> bool {
-        matches!(self, Refusal::Db(error) if error.is_contention())
+    fn database(&self) -> Option<&DbError> {
+        match self {
+            Refusal::Db(error) => Some(error),
+            Refusal::Coded { .. } => None,
+        }
     }
 }
 

@@ -77,6 +77,67 @@ pub struct ManifestPage {
     pub task_state: String,
 }
 
+/// A range of keys, `[from, to)`; 32 `f` end it with the key space, that key included.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct KeySpan {
+    pub from: String,
+    pub to: String,
+}
+
+/// A range whose parts' digests are asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct AskedRange {
+    pub from: String,
+    pub to: String,
+    #[serde(default = "one")]
+    pub parts: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Ranges, ascending and apart: of digests or of rows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Ranges<R> {
+    pub ranges: Vec<R>,
+}
+
+/// What the manifest has in a range.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct DigestedRange {
+    pub from: String,
+    pub to: String,
+    pub count: i64,
+    pub digest: String,
+}
+
+/// The digests that were asked for, ascending.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct Digests {
+    pub task_id: String,
+    pub ranges: Vec<DigestedRange>,
+    pub total_rows: i64,
+    pub task_state: String,
+}
+
+/// The manifest's rows in the ranges that were asked for, ascending.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct RangeRows {
+    pub task_id: String,
+    pub rows: Vec<ManifestRow>,
+    pub total_rows: i64,
+    pub task_state: String,
+}
+
 /// The grant of a task as it is now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

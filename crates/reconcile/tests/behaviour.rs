@@ -6,6 +6,9 @@ mod behaviour {
     mod delivery;
     mod findings;
     mod pair;
+    mod ranges;
     mod receive;
     mod retire;
+    mod rules;
+    mod same_findings;
 }

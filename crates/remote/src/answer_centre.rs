@@ -3,7 +3,8 @@
 use chrono::{DateTime, Utc};
 use counterfoil_reconcile::service_hall::centre::{Answer, Centre};
 use counterfoil_reconcile::wire::{
-    Ack, Authorities, Authority, GrantState, ManifestPage, Question, Questions, Report,
+    Ack, AskedRange, Authorities, Authority, Digests, GrantState, KeySpan, ManifestPage, Question,
+    Questions, RangeRows, Ranges, Report,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -60,6 +61,21 @@ impl Centre for HttpFormCentre {
             return no_path();
         };
         read(self.client.get(&path, now).await)
+    }
+
+    async fn digests(
+        &self,
+        task: &str,
+        ranges: &[AskedRange],
+        now: DateTime<Utc>,
+    ) -> Answer<Digests> {
+        let Some(path) = task_path(task, "digests") else { return no_path() };
+        self.post(&path, &Ranges { ranges: ranges.to_vec() }, now).await
+    }
+
+    async fn rows(&self, task: &str, ranges: &[KeySpan], now: DateTime<Utc>) -> Answer<RangeRows> {
+        let Some(path) = task_path(task, "rows") else { return no_path() };
+        self.post(&path, &Ranges { ranges: ranges.to_vec() }, now).await
     }
 
     async fn grant(&self, task: &str, now: DateTime<Utc>) -> Answer<GrantState> {

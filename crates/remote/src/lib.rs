@@ -4,6 +4,7 @@
 //! (`rustls::crypto::ring::default_provider().install_default()`); no client can be made without.
 
 mod answer_centre;
+mod answer_queue;
 mod creation_guard;
 mod decision_receiver;
 mod error;
@@ -15,8 +16,10 @@ mod review_centre;
 mod secrets;
 mod service_halls;
 mod signed;
+mod xxl_admin;
 
 pub use answer_centre::HttpFormCentre;
+pub use answer_queue::{HeardDelivery, RabbitAddress, RabbitCarrier, RabbitEar, Said};
 pub use creation_guard::RedisGuard;
 pub use decision_receiver::HttpDecisionReceiver;
 pub use error::RemoteError;
@@ -29,3 +32,4 @@ pub use review_centre::{
 pub use secrets::{EnvironmentAndFiles, Secrets};
 pub use service_halls::HttpServiceHalls;
 pub use signed::{MAX_SIGNED_ANSWER_BYTES, MAX_SIGNED_TIME, SignedAnswer, SignedClient};
+pub use xxl_admin::{MAX_ADMIN_TIME, TOKEN_HEADER, TriggerResult, Untaken, XxlAdmins};

@@ -125,7 +125,8 @@ impl ReviewError {
             ReviewError::AlreadyDecided { .. } => "review-already-decided",
             ReviewError::NeededLater { .. } => "review-needed-later",
             ReviewError::Contended => "review-contended",
-            ReviewError::Db(_) | ReviewError::Task(_) => "database-error",
+            ReviewError::Task(TaskError::Db(error)) | ReviewError::Db(error) => error.code(),
+            ReviewError::Task(_) => "database-error",
         }
     }
 
@@ -141,11 +142,11 @@ impl ReviewError {
 }
 
 impl Transient for ReviewError {
-    fn is_contention(&self) -> bool {
+    fn database(&self) -> Option<&DbError> {
         match self {
-            ReviewError::Db(error) => error.is_contention(),
-            ReviewError::Task(error) => error.is_contention(),
-            _ => false,
+            ReviewError::Db(error) => Some(error),
+            ReviewError::Task(error) => error.database(),
+            _ => None,
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use counterfoil_db::{Clock, FaultPlan, Faults, Instant, Settings};
@@ -19,15 +20,21 @@ use figment::providers::{Env, Format, Serialized, Toml};
 use serde::{Deserialize, Serialize};
 
 use crate::console_config::ConsoleConfig;
-use crate::reconcile_config::{FcConfig, SvchallConfig};
+use crate::http::Limits;
+use crate::reconcile_config::{AnswerDeliveryConfig, FcConfig, SvchallConfig};
 use crate::signing_config::{AppConfig, SigningConfig};
 use crate::treasury_config::TreasuryConfig;
+use crate::xxl_config::XxlConfig;
 
 /// Variables under our prefix that are no configuration.
 const OTHER_VARIABLES: [&str; 5] = ["TEST_POSTGRES", "TEST_MARIADB", "FAULT", "CONFIG", "LOG"];
 
 /// Connections of one process to its database at most.
 const MAX_CONNECTIONS: u32 = 1000;
+/// Connections of one process to its callers at most.
+const MAX_OPEN: usize = 100_000;
+/// The longest that a caller may be waited for.
+const MAX_SECONDS: u64 = 600;
 /// The longest that a peer may be waited for: below a lease's ten minutes.
 const MAX_TIMEOUT_MS: u64 = 300_000;
 
@@ -69,6 +76,10 @@ pub struct Config {
     pub fc: FcConfig,
     /// The service hall.
     pub svchall: SvchallConfig,
+    /// Being an executor of an XXL-Job admin.
+    pub xxl_job: XxlConfig,
+    /// What carries answers from the centre to its halls.
+    pub answer_delivery: AnswerDeliveryConfig,
 }
 
 /// Hints after a commit that a task is ready. Off or lost, the scan finds the task.
@@ -184,6 +195,48 @@ pub struct SchedulerConfig {
 pub struct ServerConfig {
     /// Where it listens.
     pub listen: String,
+    /// Connections at a time; further ones wait.
+    pub max_connections: usize,
+    /// Seconds until a request's head is there.
+    pub head_seconds: u64,
+    /// Seconds between two parts of a body.
+    pub body_seconds: u64,
+    /// Seconds until a request is answered.
+    pub request_seconds: u64,
+    /// Seconds for open requests to end once the process is to stop.
+    pub drain_seconds: u64,
+}
+
+impl ServerConfig {
+    /// As the server takes them.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            connections: self.max_connections,
+            head: Duration::from_secs(self.head_seconds),
+            body: Duration::from_secs(self.body_seconds),
+            request: Duration::from_secs(self.request_seconds),
+            drain: Duration::from_secs(self.drain_seconds),
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        anyhow::ensure!(
+            (1..=MAX_OPEN).contains(&self.max_connections),
+            "server.max-connections must be from 1 to {MAX_OPEN}"
+        );
+        for (key, seconds) in [
+            ("head", self.head_seconds),
+            ("body", self.body_seconds),
+            ("request", self.request_seconds),
+            ("drain", self.drain_seconds),
+        ] {
+            anyhow::ensure!(
+                (1..=MAX_SECONDS).contains(&seconds),
+                "server.{key}-seconds must be from 1 to {MAX_SECONDS}"
+            );
+        }
+        Ok(())
+    }
 }
 
 /// The review centre.
@@ -283,13 +336,23 @@ impl Default for Config {
             apps: BTreeMap::new(),
             fc: FcConfig::default(),
             svchall: SvchallConfig::default(),
+            xxl_job: XxlConfig::default(),
+            answer_delivery: AnswerDeliveryConfig::default(),
         }
     }
 }
 
 impl Default for ServerConfig {
     fn default() -> ServerConfig {
-        ServerConfig { listen: "127.0.0.1:8080".into() }
+        ServerConfig {
+            listen: "127.0.0.1:8080".into(),
+            // Below the 1024 files that a process may open where nobody raised it.
+            max_connections: 900,
+            head_seconds: 10,
+            body_seconds: 15,
+            request_seconds: 120,
+            drain_seconds: 10,
+        }
     }
 }
 
@@ -355,10 +418,13 @@ impl Config {
         for (app, person) in &self.payment.api_apps {
             anyhow::ensure!(*person > 0, "payment.api-apps.{app} must be a person's id");
         }
+        self.server.check()?;
         self.console.check()?;
         self.signing.check()?;
         self.fc.answer.reconcile.check()?;
         self.svchall.answer_reconcile.check()?;
+        self.xxl_job.check()?;
+        self.answer_delivery.check()?;
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! The binary's inside: configuration, commands, and what serves them.
 
+pub mod answer_delivery;
+pub mod answer_file;
 pub mod api;
 pub mod bench;
 pub mod cli;
@@ -8,9 +10,12 @@ pub mod console;
 pub mod console_config;
 pub mod demo;
 pub mod files;
+pub mod findings;
+pub mod http;
 pub mod proof_file;
 pub mod reconcile_config;
 pub mod reconcile_wiring;
+pub mod rerun;
 pub mod sample;
 pub mod scheduler;
 pub mod serve;
@@ -19,3 +24,5 @@ mod told;
 pub mod treasury;
 pub mod treasury_config;
 pub mod wiring;
+pub mod xxl_config;
+pub mod xxl_job;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use chrono::TimeDelta;
 use counterfoil_reconcile::form_centre::CentreSettings;
-use counterfoil_reconcile::service_hall::HallSettings;
+use counterfoil_reconcile::service_hall::{HallSettings, Narrowing};
 use serde::{Deserialize, Serialize};
 
 /// `[fc]`.
@@ -22,6 +22,43 @@ pub struct FcConfig {
 pub struct FcAnswerConfig {
     /// `[fc.answer.reconcile]`.
     pub reconcile: CentreConfig,
+}
+
+/// `[answer-delivery]`: what carries answers from the centre to its halls.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct AnswerDeliveryConfig {
+    /// `amqp://user:password@host:port/vhost` of a RabbitMQ; empty = in process, where centre and
+    /// hall are one.
+    pub amqp_url: String,
+    /// The exchange that deliveries are published to.
+    pub exchange: String,
+}
+
+impl Default for AnswerDeliveryConfig {
+    fn default() -> AnswerDeliveryConfig {
+        AnswerDeliveryConfig { amqp_url: String::new(), exchange: "counterfoil.answers".into() }
+    }
+}
+
+impl AnswerDeliveryConfig {
+    /// What is wrong with it.
+    ///
+    /// # Errors
+    /// An address or an exchange that cannot be used.
+    pub fn check(&self) -> Result<()> {
+        let is_amqp = ["amqp://", "amqps://"].iter().any(|start| self.amqp_url.starts_with(start));
+        // The address holds a password: it is not repeated.
+        anyhow::ensure!(
+            self.amqp_url.is_empty() || is_amqp,
+            "answer-delivery.amqp-url must begin with amqp:// or amqps://"
+        );
+        anyhow::ensure!(
+            (1..=100).contains(&self.exchange.len()),
+            "answer-delivery.exchange must have 1 to 100 bytes"
+        );
+        Ok(())
+    }
 }
 
 /// `[svchall]`.
@@ -114,6 +151,8 @@ pub struct HallConfig {
     pub backoff_cap_seconds: u32,
     pub scan_interval_ms: u64,
     pub scan_initial_delay_ms: u64,
+    /// Whether ranges are compared by digests before rows are.
+    pub range_digests: bool,
 }
 
 impl Default for HallConfig {
@@ -134,6 +173,7 @@ impl Default for HallConfig {
             backoff_cap_seconds: 1800,
             scan_interval_ms: 30_000,
             scan_initial_delay_ms: 20_000,
+            range_digests: true,
         }
     }
 }
@@ -203,6 +243,7 @@ impl HallConfig {
             retry_limit: self.retry_limit.into(),
             backoff_base: seconds(self.backoff_base_seconds),
             backoff_cap: seconds(self.backoff_cap_seconds),
+            narrowing: Narrowing { enabled: self.range_digests, ..Narrowing::default() },
             ..HallSettings::default()
         }
     }

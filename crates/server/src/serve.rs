@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use axum::Router;
-use axum::routing::get;
 use counterfoil_db::Db;
 use counterfoil_remote::EnvironmentAndFiles;
 use counterfoil_task::{Engine, Kicker, Shutdown, ShutdownHandle};
@@ -20,7 +19,8 @@ use crate::api::signed::Gate;
 use crate::cli::Failure;
 use crate::config::Config;
 use crate::console::{Inside, console_router};
-use crate::{api, reconcile_wiring, scheduler, wiring};
+use crate::http::{self, Health};
+use crate::{api, reconcile_wiring, scheduler, wiring, xxl_job};
 
 /// How long work may take to reach its next batch after a stop was asked. Then the process ends
 /// all the same: what was committed stands, what was not is done again.
@@ -74,19 +74,21 @@ impl Service {
         let kicker = config.kick.kicker(&stages)?;
         let engine = engine.with_kicker(kicker.clone()).with_shutdown(shutdown.clone());
         let engine = Arc::new(engine);
-        let router = router(db, roles, &config, &kicker).await?;
+        let router = router(roles, &config, &kicker, &engine).await?;
         let router = router.merge(partner_router(db, roles, address));
         let router = router.merge(console(&engine, roles, &config)?);
-        let mut stop = shutdown.clone();
-        parts.spawn(async move {
-            // The console asks where a sign-in comes from.
-            let router = router.into_make_service_with_connect_info::<SocketAddr>();
-            let serving = axum::serve(listener, router)
-                .with_graceful_shutdown(async move { stop.asked().await });
-            if let Err(error) = serving.await {
-                tracing::error!(%error, "the HTTP server ended");
+        let router = match config.xxl_job.is_configured() {
+            true => {
+                let executor = xxl_job::executor(&config.xxl_job, engine.clone(), address).await?;
+                parts.spawn(executor.clone().serve(shutdown.clone()));
+                router.merge(xxl_job::router(executor))
             }
-        });
+            false => router,
+        };
+        let health = Health::of(&engine, shutdown.clone());
+        let limits = config.server.limits();
+        let router = http::dressed(router.merge(http::operations(health)), limits);
+        parts.spawn(http::serve(listener, router, limits, shutdown.clone()));
         if roles.contains(&Role::Worker) {
             crate::treasury::listen(&mut parts, db, &config, &shutdown)?;
         }
@@ -149,10 +151,8 @@ fn start_work(
     {
         parts.spawn(job.run(engine.clone(), shutdown.clone()));
     }
-    if roles.contains(&Role::Centre) && roles.contains(&Role::Hall) {
-        let (db, config) = (engine.db().clone(), config.clone());
-        parts.spawn(reconcile_wiring::publish(db, config, shutdown.clone()));
-    }
+    let sides = (roles.contains(&Role::Centre), roles.contains(&Role::Hall));
+    crate::answer_delivery::start(parts, engine.db(), config, sides, shutdown);
     if roles.contains(&Role::Scheduler) {
         let jobs = scheduler::jobs(&engine, &config.scheduler)?;
         let rules = scheduler::rules_cron(&config.scheduler)?;
@@ -163,12 +163,7 @@ fn start_work(
 }
 
 async fn check_migrated(db: &Db) -> Result<()> {
-    let missing = wiring::missing_migrations(db).await?;
-    anyhow::ensure!(
-        missing.is_empty(),
-        "the database lacks the migrations {missing:?}; run `counterfoil migrate` first"
-    );
-    Ok(())
+    wiring::schema(db).await?.accept()
 }
 
 /// Simulated partners, where this process plays them.
@@ -188,10 +183,14 @@ fn payment_router(db: &Db, config: &Config, kicker: &Kicker) -> Result<Router> {
     Ok(api::payment::payment_router(db.clone(), kicker.clone(), gate, callback_app))
 }
 
-fn desk_router(db: &Db, config: &Config, kicker: &Kicker) -> Result<Router> {
+fn desk_router(config: &Config, kicker: &Kicker, engine: &Arc<Engine>) -> Result<Router> {
+    let db = engine.db();
     let desk = Desk {
         db: db.clone(),
         kicker: kicker.clone(),
+        engine: Arc::clone(engine),
+        channels: Arc::new(crate::treasury::channels(&config.treasury)?),
+        inbox: wiring::partner_inbox(&config.partner)?,
         tolerance: config.qualification.tolerance(),
         people: Arc::new(config.payment.api_apps.clone()),
     };
@@ -232,21 +231,20 @@ async fn check_somebody(db: &Db, config: &Config, roles: &BTreeSet<Role>) -> Res
 }
 
 async fn router(
-    db: &Db,
     roles: &BTreeSet<Role>,
     config: &Config,
     kicker: &Kicker,
+    engine: &Arc<Engine>,
 ) -> Result<Router> {
-    let mut router = Router::new().route("/healthz", get(|| async { "ok\n" }));
-    let ready = db.clone();
-    router = router.route("/readyz", get(move || api::ready(ready.clone())));
+    let db = engine.db();
+    let mut router = Router::new();
     if roles.contains(&Role::Review) {
         counterfoil_review::configuration::install_default(db).await?;
         router = router.merge(api::review::review_router(db.clone(), kicker.clone()));
     }
     if roles.contains(&Role::Api) {
         router = router.merge(payment_router(db, config, kicker)?);
-        router = router.merge(desk_router(db, config, kicker)?);
+        router = router.merge(desk_router(config, kicker, engine)?);
     }
     let (centre, hall) = (roles.contains(&Role::Centre), roles.contains(&Role::Hall));
     Ok(router.merge(reconcile_wiring::router(db, config, centre, hall)?))

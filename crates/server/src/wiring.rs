@@ -21,8 +21,9 @@ use counterfoil_remote::{
     EnvironmentAndFiles, HttpDecisionReceiver, HttpPartnerInbox, HttpReviewCentre, SignedClient,
 };
 use counterfoil_review::decision_notice::DecisionNotice;
-use counterfoil_task::{Engine, EngineSettings, Rule};
+use counterfoil_task::{Breach, Engine, EngineSettings, Rule};
 
+use crate::cli::Failure;
 use crate::config::{Config, PartnerConfig};
 use crate::treasury;
 
@@ -39,11 +40,52 @@ pub fn migrations() -> Vec<Migration> {
     domains.concat()
 }
 
-/// The numbers of the migrations that a database lacks.
-pub async fn missing_migrations(db: &Db) -> Result<Vec<u32>> {
+/// How a database's tables differ from what this binary knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schema {
+    /// Migrations that it lacks.
+    pub missing: Vec<u32>,
+    /// Migrations that only a newer binary knows.
+    pub unknown: Vec<u32>,
+}
+
+/// Compares a database with this binary.
+///
+/// # Errors
+/// The database's.
+pub async fn schema(db: &Db) -> Result<Schema> {
     let applied = counterfoil_db::applied(db).await?;
-    let numbers = migrations().into_iter().map(|step| step.number);
-    Ok(numbers.filter(|number| !applied.contains(number)).collect())
+    let known: Vec<u32> = migrations().into_iter().map(|step| step.number).collect();
+    let without = |these: &[u32], others: &[u32]| {
+        these.iter().copied().filter(|number| !others.contains(number)).collect()
+    };
+    Ok(Schema { missing: without(&known, &applied), unknown: without(&applied, &known) })
+}
+
+impl Schema {
+    /// Refuses what this binary cannot begin to work on. One that runs already goes on while a
+    /// newer one migrates: migrations only add.
+    ///
+    /// # Errors
+    /// [`Failure`] with a code.
+    pub fn accept(&self) -> Result<()> {
+        let Schema { missing, unknown } = self;
+        if !unknown.is_empty() {
+            let message = format!(
+                "the database has the migrations {unknown:?}, which this binary (version {}) does \
+                 not know: it is older than the database; start the newer binary",
+                env!("CARGO_PKG_VERSION")
+            );
+            return Err(Failure { code: "database-newer", message }.into());
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let message = format!(
+            "the database lacks the migrations {missing:?}; run `counterfoil migrate` first"
+        );
+        Err(Failure { code: "not-migrated", message }.into())
+    }
 }
 
 /// All rules, of all domains.
@@ -57,6 +99,8 @@ pub fn rules() -> Vec<Rule> {
         status_refresh::RULES,
         counterfoil_payment::treasury::rules::RULES,
         counterfoil_review::rules::RULES,
+        counterfoil_reconcile::rules::RULES,
+        &[counterfoil_reconcile::rules::HASH_RULE],
     ];
     let mut rules: Vec<Rule> = Vec::new();
     for rule in domains.concat() {
@@ -67,6 +111,18 @@ pub fn rules() -> Vec<Rule> {
         }
     }
     rules
+}
+
+/// Checks one of [`rules`] on the whole database.
+///
+/// # Errors
+/// The database's.
+pub async fn check(db: &Db, rule: &Rule) -> Result<Option<Breach>> {
+    use counterfoil_reconcile::rules::{HASH_RULE, check_hashes};
+    if rule.name == HASH_RULE.name {
+        return Ok(check_hashes(db).await?);
+    }
+    Ok(counterfoil_task::check(db, rule).await?)
 }
 
 /// The partners' inboxes, over HTTP.

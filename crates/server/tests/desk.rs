@@ -164,6 +164,88 @@ on_every_database! {
         house.close().await;
     }
 
+    async fn a_task_that_failed_is_found_planned_and_run_again_with_a_reason(app: TestApp) {
+        let house = House::open(app).await;
+        house.published().await;
+        house.app.execute("UPDATE fi_async_task SET task_status = 3, retry_count = 3,
+            next_execute_time = NULL, error_message = 'a full disk' WHERE task_status = 0").await;
+        let (status, page) = house.get("/api/payment/tasks?status=FAILED&limit=1").await;
+        let task = &page["tasks"][0];
+        assert_eq!((status, &task["errorMessage"]), (200, &json!("a full disk")), "{page}");
+        let path = format!("/api/payment/tasks/{}", task["taskCode"].as_str().unwrap());
+        let (_, one) = house.get(&path).await;
+        assert_eq!((&one["status"], &one["retryCount"]), (&json!("FAILED"), &json!(3)), "{one}");
+        let (status, planned) = house.get(&format!("{path}/rerun-plan")).await;
+        assert_eq!((status, &planned["plan"]["willRun"]), (200, &json!(true)), "{planned}");
+        let (status, refused) = house.post(&format!("{path}/reruns"), &json!({})).await;
+        assert_eq!((status, fields(&refused)), (422, vec!["reason", "reason"]), "{refused}");
+        let reason = json!({ "reason": "the disk has room again" });
+        let (status, done) = house.post(&format!("{path}/reruns"), &reason).await;
+        assert_eq!((status, &done["summary"]["claimed"]), (200, &json!(1)), "{done}");
+        let (_, one) = house.get(&path).await;
+        let rerun = one["trace"].as_array().unwrap().iter().find(|row| row["action"] == "RERUN");
+        assert_eq!(rerun.expect("a trace")["operatorUserId"], json!(7), "{one}");
+        house.close().await;
+    }
+
+    async fn what_is_done_or_given_up_is_not_run_and_the_answer_says_why(app: TestApp) {
+        let house = House::open(app).await;
+        house.published().await;
+        let (_, page) = house.get("/api/payment/tasks?status=success").await;
+        let path = format!("/api/payment/tasks/{}", page["tasks"][0]["taskCode"].as_str().unwrap());
+        let reason = json!({ "reason": "once more" });
+        for door in ["reruns", "cancellation"] {
+            let (status, refused) = house.post(&format!("{path}/{door}"), &reason).await;
+            assert_eq!((status, &refused["code"]), (409, &json!("task-state")), "{refused}");
+        }
+        let (_, page) = house.get("/api/payment/tasks?status=PENDING").await;
+        let path = format!("/api/payment/tasks/{}", page["tasks"][0]["taskCode"].as_str().unwrap());
+        let (status, done) = house.post(&format!("{path}/cancellation"), &reason).await;
+        assert_eq!((status, &done["status"]), (200, &json!("CANCELLED")), "{done}");
+        assert_eq!(house.get("/api/payment/tasks/no-such-task").await.0, 404);
+        house.close().await;
+    }
+
+    async fn a_round_is_run_and_its_wrong_parameter_refused(app: TestApp) {
+        let house = House::open(app).await;
+        house.published().await;
+        let (_, listed) = house.get("/api/payment/handlers").await;
+        let known = listed["handlers"].as_array().unwrap();
+        assert!(known.iter().any(|kind| kind["handler"] == LOCK_ACTIVATE.handler), "{listed}");
+        let rounds = format!("/api/payment/handlers/{}/rounds", LOCK_ACTIVATE.handler);
+        let (status, summary) = house.post(&rounds, &json!({})).await;
+        assert_eq!((status, &summary["failed"]), (200, &json!(0)), "{summary}");
+        let (status, refused) = house.post(&rounds, &json!({ "colour": "red" })).await;
+        assert_eq!((status, &refused["code"]), (422, &json!("invalid-parameter")), "{refused}");
+        let (status, refused) = house.post("/api/payment/handlers/none/rounds", &json!({})).await;
+        assert_eq!((status, &refused["code"]), (404, &json!("unknown-handler")), "{refused}");
+        let (status, rules) = house.get("/api/payment/rules").await;
+        assert_eq!((status, &rules["broken"]), (200, &json!([])), "{rules}");
+        house.close().await;
+    }
+
+    async fn a_report_that_is_none_and_a_batch_that_is_not_there_are_refused_by_name(app: TestApp) {
+        let house = House::open(app).await;
+        let table = [
+            ("/api/payment/payment-reports", json!({}), 422, "result-report-unreadable"),
+            ("/api/payment/push-batches/404/pushes", json!({}), 404, "push-batch-not-found"),
+            ("/api/payment/push-details/404/fixes", json!({ "reason": "moved" }), 404,
+                "push-detail-not-found"),
+            ("/api/payment/deliveries/404/redeliveries", json!({ "reason": "lost" }), 404,
+                "delivery-not-found"),
+        ];
+        for (path, body, expected, code) in table {
+            let (status, refused) = house.post(path, &body).await;
+            assert_eq!((status, &refused["code"]), (expected, &json!(code)), "{path} {refused}");
+        }
+        let (status, page) = house.get("/api/payment/deliveries?status=UNKNOWN").await;
+        assert_eq!((status, &page["deliveries"]), (200, &json!([])), "{page}");
+        let long = "x".repeat(9 * 1024 * 1024);
+        let (status, refused) = house.post("/api/payment/payment-reports", &json!(long)).await;
+        assert_eq!((status, &refused["code"]), (413, &json!("body-too-large")), "{refused}");
+        house.close().await;
+    }
+
     async fn one_key_opens_one_session_however_often_and_whoever_races(app: TestApp) {
         let house = House::open(app).await;
         let new = json!({});

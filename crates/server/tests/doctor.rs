@@ -43,7 +43,7 @@ on_every_database! {
         let looked: Vec<&str> = findings.iter().map(|(what, _)| what.as_str()).collect();
         assert_eq!(looked, [
             "configuration", "database", "clock", "migrations", "work", "keys", "address",
-            "review centre",
+            "review centre", "xxl-job",
         ]);
     }
 
@@ -60,6 +60,33 @@ on_every_database! {
         for (variable, value, expected) in table {
             let (code, findings) = examined(&app, &[(variable, value)]).await;
             assert_eq!((code, troubled(&findings)), (1, expected), "{variable}");
+        }
+    }
+
+    async fn an_executor_that_serve_would_not_start_is_named(app: TestApp) {
+        migrated(&app).await;
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = folder.path().join("executor").display().to_string();
+        let admin = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let admin = format!("[\"http://{}/x\"]", admin.local_addr().expect("an address"));
+        let table = [
+            ("env:A_TOKEN", "of-our-own", admin.as_str(), true),
+            ("env:A_TOKEN", "default_token", admin.as_str(), false),
+            ("env:ANOTHER_TOKEN", "of-our-own", admin.as_str(), false),
+            ("of-our-own", "of-our-own", admin.as_str(), false),
+            ("env:A_TOKEN", "of-our-own", "[\"http://127.0.0.1:9/\"]", false),
+            ("env:A_TOKEN", "of-our-own", "[\"ftp://127.0.0.1/\"]", false),
+        ];
+        for (reference, token, admins, expected) in table {
+            let environment = [
+                ("COUNTERFOIL_XXL_JOB__ADMIN_ADDRESSES", admins),
+                ("COUNTERFOIL_XXL_JOB__ACCESS_TOKEN", reference),
+                ("COUNTERFOIL_XXL_JOB__DATA_DIR", data.as_str()),
+                ("A_TOKEN", token),
+            ];
+            let (_, findings) = examined(&app, &environment).await;
+            let troubled = troubled(&findings);
+            assert_eq!(troubled, if expected { vec![] } else { vec!["xxl-job"] }, "{token}");
         }
     }
 }

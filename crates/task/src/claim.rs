@@ -76,6 +76,7 @@ async fn try_claim(
     }
     tx.commit("task.claim").await?;
     if task.status == TaskStatus::Running {
+        crate::metric::takeover(kind.handler);
         tracing::warn!(task = %task.code, attempt = task.attempt, "took over a lost attempt");
     }
     Ok(Some(Claim { attempt: task.attempt + 1 }))

@@ -115,7 +115,7 @@ pub struct Engine {
     kicker: Kicker,
     shutdown: Shutdown,
     settings: EngineSettings,
-    breaches: AtomicU64,
+    breaches: Arc<AtomicU64>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -135,7 +135,7 @@ impl Engine {
             kicker: Kicker::none(),
             shutdown: Shutdown::never(),
             settings,
-            breaches: AtomicU64::new(0),
+            breaches: Arc::default(),
         }
     }
 
@@ -172,6 +172,22 @@ impl Engine {
     pub fn with_shutdown(mut self, shutdown: Shutdown) -> Engine {
         self.shutdown = shutdown;
         self
+    }
+
+    /// The same engine for rounds that somebody else may stop, too: work, counters and hints are
+    /// shared.
+    #[must_use]
+    pub fn under(&self, shutdown: Shutdown) -> Engine {
+        Engine {
+            db: self.db.clone(),
+            works: self.works.clone(),
+            turns: self.turns.clone(),
+            rules: self.rules.clone(),
+            kicker: self.kicker.clone(),
+            shutdown,
+            settings: self.settings.clone(),
+            breaches: self.breaches.clone(),
+        }
     }
 
     /// The database.

@@ -33,8 +33,11 @@ pub enum TaskError {
 }
 
 impl Transient for TaskError {
-    fn is_contention(&self) -> bool {
-        matches!(self, TaskError::Db(error) if error.is_contention())
+    fn database(&self) -> Option<&DbError> {
+        match self {
+            TaskError::Db(error) => Some(error),
+            _ => None,
+        }
     }
 }
 
@@ -83,7 +86,8 @@ impl WorkError {
             WorkError::Busy { .. } => "lease-held",
             WorkError::Stopping => "stopping",
             WorkError::Task(TaskError::Identity { .. }) => "task-identity",
-            WorkError::Task(_) | WorkError::Db(_) => "database-error",
+            WorkError::Task(TaskError::Db(error)) | WorkError::Db(error) => error.code(),
+            WorkError::Task(TaskError::Vanished { .. }) => "database-error",
         }
     }
 
@@ -109,11 +113,11 @@ impl WorkError {
 }
 
 impl Transient for WorkError {
-    fn is_contention(&self) -> bool {
+    fn database(&self) -> Option<&DbError> {
         match self {
-            WorkError::Db(error) => error.is_contention(),
-            WorkError::Task(error) => error.is_contention(),
-            _ => false,
+            WorkError::Db(error) => Some(error),
+            WorkError::Task(error) => error.database(),
+            _ => None,
         }
     }
 }

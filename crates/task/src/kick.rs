@@ -11,7 +11,8 @@ use tokio::task::JoinSet;
 
 use crate::claim::ClaimMode;
 use crate::engine::{Engine, own_name};
-use crate::round::{RoundError, Summary};
+use crate::metric::{self, KickEnd};
+use crate::round::{RoundError, Summary, count};
 use crate::shutdown::Shutdown;
 use crate::{Kind, select};
 
@@ -152,6 +153,7 @@ impl Pool {
         }
         if state.closed || state.waiting.len() >= self.settings.queue {
             state.dropped += 1;
+            metric::kick(kind, KickEnd::Dropped);
             return false;
         }
         state.waiting.insert(code.clone());
@@ -198,6 +200,12 @@ impl Engine {
 
     /// Runs one task now if an ordinary claim wins it: what a kick does.
     pub async fn run_task(&self, handler: &str, code: &TaskCode) -> Result<Summary, RoundError> {
+        let done = self.try_task(handler, code).await;
+        count(&done);
+        done
+    }
+
+    async fn try_task(&self, handler: &str, code: &TaskCode) -> Result<Summary, RoundError> {
         if let Some(turns) = self.turns_of_handler(handler) {
             return self.one_turn(turns, code).await;
         }
@@ -219,29 +227,19 @@ impl Engine {
     }
 }
 
-/// Listens for kicks of other processes (PostgreSQL) until shutdown.
+/// Listens for kicks of other processes (PostgreSQL) until shutdown, however often the connection
+/// is lost meanwhile.
 pub async fn listen(engine: Arc<Engine>, db: Db, mut shutdown: Shutdown) {
     let Some(pool) = engine.kicker().0.clone() else {
         return;
     };
-    let mut notifications = match db.listen(CHANNEL).await {
-        Ok(Some(notifications)) => notifications,
-        Ok(None) => return,
-        Err(error) => {
-            tracing::warn!(%error, "kicks of other processes are not heard; scans go on");
-            return;
-        }
+    let Some(mut notifications) = db.listen(CHANNEL) else {
+        return;
     };
     loop {
         tokio::select! {
             () = shutdown.asked() => return,
-            heard = notifications.next() => match heard {
-                Ok(payload) => hear(&engine, &pool, &payload),
-                Err(error) => {
-                    tracing::warn!(%error, "kicks of other processes are no longer heard");
-                    return;
-                }
-            }
+            payload = notifications.next() => hear(&engine, &pool, &payload),
         }
     }
 }
@@ -283,8 +281,14 @@ async fn work_off(engine: &Arc<Engine>, pool: &Arc<Pool>, shutdown: &Shutdown, c
         if core && !pool.state().waiting.is_empty() {
             bring_in_extra(engine, pool, shutdown);
         }
-        if let Err(error) = engine.run_task(kind.handler, &code).await {
-            tracing::warn!(task = %code, %error, "a kick came to nothing; the scan will find it");
+        match engine.run_task(kind.handler, &code).await {
+            Ok(summary) if summary.claimed > 0 => metric::kick(kind, KickEnd::Hit),
+            Ok(_) => metric::kick(kind, KickEnd::Miss),
+            Err(error) => {
+                metric::kick(kind, KickEnd::Miss);
+                let task = &code;
+                tracing::warn!(%task, %error, "a kick came to nothing; the scan will find it");
+            }
         }
     }
 }

@@ -111,25 +111,32 @@ impl Lease {
     ) -> Result<std::result::Result<Lease, LeaseUnavailable>> {
         let LeaseTable { name, status, running, failed, version, .. } = table;
         let open = table.open.iter().map(|s| format!("'{s}'")).collect::<Vec<_>>().join(", ");
-        let text = format!(
-            "UPDATE {name}
-             SET {status} = '{running}', worker_id = :worker, {version} = :version + 1,
-                 lease_expire_time = :until, heartbeat_time = :now, update_time = :now
-             WHERE id = :id AND deleted = 0 AND COALESCE({version}, 0) = :version
-               AND ({status} IN ({open}, '{failed}')
-                    OR ({status} = '{running}'
-                        AND (lease_expire_time IS NULL OR lease_expire_time <= :now)))"
-        );
         let now = tx.now();
-        let update = Query::built(text)
-            .bind("worker", worker)
-            .bind("version", expected_version)
-            .bind("until", now + terms.lasts)
-            .bind("now", now)
-            .bind("id", id);
-        if tx.execute(update).await? == 1 {
-            let version = expected_version + 1;
-            return Ok(Ok(Lease { table, id, version, worker: worker.to_owned(), terms }));
+        let free = format!("{status} IN ({open}, '{failed}')");
+        let expired = format!(
+            "{status} = '{running}' AND (lease_expire_time IS NULL OR lease_expire_time <= :now)"
+        );
+        for (condition, is_takeover) in [(free, false), (expired, true)] {
+            let text = format!(
+                "UPDATE {name}
+                 SET {status} = '{running}', worker_id = :worker, {version} = :version + 1,
+                     lease_expire_time = :until, heartbeat_time = :now, update_time = :now
+                 WHERE id = :id AND deleted = 0 AND COALESCE({version}, 0) = :version
+                   AND {condition}"
+            );
+            let update = Query::built(text)
+                .bind("worker", worker)
+                .bind("version", expected_version)
+                .bind("until", now + terms.lasts)
+                .bind("now", now)
+                .bind("id", id);
+            if tx.execute(update).await? == 1 {
+                if is_takeover {
+                    tx.after_commit(|| crate::metric::takeover(table.name));
+                }
+                let version = expected_version + 1;
+                return Ok(Ok(Lease { table, id, version, worker: worker.to_owned(), terms }));
+            }
         }
         let text = format!(
             "SELECT lease_expire_time FROM {name}

@@ -21,6 +21,7 @@ mod handed_over;
 mod kick;
 mod kind;
 mod lease;
+mod metric;
 mod operate;
 mod parameter;
 mod round;
@@ -33,6 +34,7 @@ mod state;
 mod takeover;
 mod trace;
 mod turn;
+pub mod view;
 
 pub use accept::{Acceptance, Seed, accept_or_reuse, accept_until_done};
 pub use claim::STALE_AFTER;
@@ -42,6 +44,7 @@ pub use handed_over::end_handed_over;
 pub use kick::{KickSettings, Kicker, listen};
 pub use kind::Kind;
 pub use lease::{LEASE_FOR, Lease, LeaseTable, LeaseTerms, LeaseUnavailable, Progress};
+pub use metric::{KICKS, OUTCOMES, RULE_VERDICTS, TAKEOVERS};
 pub use operate::{
     CancelOutcome, RerunFacts, RerunPlan, cancel, plan_rerun, rerun_facts, rerun_plan, trace_rerun,
 };

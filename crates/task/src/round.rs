@@ -6,11 +6,13 @@ use counterfoil_db::{Error as DbError, transact};
 use futures_util::FutureExt;
 use serde::Serialize;
 use thiserror::Error;
+use tracing::Instrument;
 
 use crate::WorkError;
 use crate::claim::{ClaimMode, claim};
 use crate::engine::{AnyWork, Engine};
 use crate::lease::LeaseTerms;
+use crate::metric;
 use crate::parameter::{ParameterError, RoundParameter};
 use crate::run::{Ending, Run, cut};
 use crate::select::{self, TaskRow};
@@ -83,6 +85,12 @@ pub enum RoundError {
 impl Engine {
     /// Runs one round of a handler with a textual parameter.
     pub async fn round(&self, handler: &str, parameter: &str) -> Result<Summary, RoundError> {
+        let done = self.try_round(handler, parameter).await;
+        count(&done);
+        done
+    }
+
+    async fn try_round(&self, handler: &str, parameter: &str) -> Result<Summary, RoundError> {
         if let Some(turns) = self.turns_of_handler(handler) {
             let parameter = RoundParameter::parse(turns.kind(), parameter)?;
             return self.round_of_turns(turns, &parameter).await;
@@ -180,7 +188,8 @@ impl Engine {
             terms: LeaseTerms { lasts: self.settings().lease_for },
             lease: std::sync::Mutex::new(None),
         };
-        let ran = AssertUnwindSafe(work.run(task, &run)).catch_unwind().await;
+        let span = tracing::error_span!("task", code = %task.code, attempt = claimed.attempt);
+        let ran = AssertUnwindSafe(work.run(task, &run)).catch_unwind().instrument(span).await;
         let Ok(outcome) = ran else {
             // As if its process had ended: a lost attempt, and no verdict. The others go on.
             summary.failed += 1;
@@ -200,6 +209,15 @@ impl Engine {
             }
             Err(error) => conclude(&run, error, summary).await,
         }
+    }
+}
+
+/// Counts what was done, also by a round that ended early.
+pub(crate) fn count(done: &Result<Summary, RoundError>) {
+    match done {
+        Ok(summary) => metric::outcomes(summary),
+        Err(RoundError::Lost { done, .. }) => metric::outcomes(done),
+        Err(RoundError::UnknownHandler(_) | RoundError::Parameter(_)) => {}
     }
 }
 

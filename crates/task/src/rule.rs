@@ -3,6 +3,8 @@
 use counterfoil_db::{Db, Instant, Query, Read, Result, sql};
 use serde::Serialize;
 
+use crate::metric;
+
 /// Rows shown of a broken rule; more are not read.
 pub const MAX_SHOWN: u32 = 20;
 /// What rules mean by `:long_ago`: long enough for every lease and every retry of a claim.
@@ -64,10 +66,12 @@ fn bound(text: &'static str, now: Instant) -> Query {
 }
 
 async fn breach(db: &Db, rule: &Rule, query: Query) -> Result<Option<Breach>> {
-    let rows = db.rows(query).await?;
+    let rows = db.rows(query).await.inspect_err(|_| metric::rule(rule.name, "unreadable"))?;
     if rows.is_empty() {
+        metric::rule(rule.name, "held");
         return Ok(None);
     }
+    metric::rule(rule.name, "broken");
     let shown = rows.iter().map(|row| {
         let cells = row.columns().into_iter().map(|column| {
             let value = row.shown(&column).unwrap_or_else(|| "NULL".into());

@@ -52,6 +52,12 @@ impl TaskStatus {
         TaskStatus::ALL.into_iter().find(|status| status.code() == code)
     }
 
+    /// The status a person names, in capitals or not.
+    pub fn named(text: &str) -> Option<TaskStatus> {
+        let upper = text.to_uppercase();
+        TaskStatus::ALL.into_iter().find(|status| status.to_string() == upper)
+    }
+
     /// Whether a task may go from `self` to `to`.
     pub fn may_become(self, to: TaskStatus) -> bool {
         TRANSITIONS.iter().any(|(from, next, _)| *from == self && *next == to)

@@ -10,6 +10,7 @@ mod behaviour {
     mod identity;
     mod kick;
     mod lease;
+    mod lock_wait;
     mod lost;
     mod model;
     mod rules;

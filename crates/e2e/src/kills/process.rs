@@ -106,6 +106,15 @@ impl Process {
         commits
     }
 
+    /// Its peak resident memory, from the kernel's own account; 0 where there is none.
+    pub(super) fn peak_mib(&self) -> u64 {
+        let id = self.child.id().expect("a living process");
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = peak.and_then(|rest| rest.trim().trim_end_matches(" kB").trim().parse().ok());
+        kib.unwrap_or(0_u64) / 1024
+    }
+
     pub(super) async fn kill(mut self) {
         self.child.kill().await.expect("SIGKILL");
     }

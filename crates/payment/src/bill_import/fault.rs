@@ -50,7 +50,7 @@ impl RowFaults {
     }
 
     /// Puts the faults in the order of the file and drops those beyond [`MAX_FAULTS`].
-    pub(super) fn settle(&mut self) {
+    pub fn settle(&mut self) {
         // Stable: within a line the faults stay in the order of the columns.
         self.shown.sort_by_key(|fault| fault.line);
         self.shown.truncate(MAX_FAULTS);

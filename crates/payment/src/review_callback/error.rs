@@ -68,17 +68,18 @@ impl CallbackError {
             CallbackError::Opposite { .. } => "review-callback-opposite",
             CallbackError::OrderState { .. } => "order-state",
             CallbackError::Lines { .. } => "review-callback-lines",
-            CallbackError::Task(_) | CallbackError::Db(_) => "database-error",
+            CallbackError::Task(TaskError::Db(error)) | CallbackError::Db(error) => error.code(),
+            CallbackError::Task(_) => "database-error",
         }
     }
 }
 
 impl Transient for CallbackError {
-    fn is_contention(&self) -> bool {
+    fn database(&self) -> Option<&DbError> {
         match self {
-            CallbackError::Db(error) => error.is_contention(),
-            CallbackError::Task(error) => error.is_contention(),
-            _ => false,
+            CallbackError::Db(error) => Some(error),
+            CallbackError::Task(error) => error.database(),
+            _ => None,
         }
     }
 }

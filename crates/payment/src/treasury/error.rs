@@ -159,8 +159,11 @@ impl From<TaskError> for TreasuryError {
 }
 
 impl Transient for TreasuryError {
-    fn is_contention(&self) -> bool {
-        matches!(self, TreasuryError::Payment(error) if error.is_contention())
+    fn database(&self) -> Option<&DbError> {
+        match self {
+            TreasuryError::Payment(error) => error.database(),
+            _ => None,
+        }
     }
 }
 

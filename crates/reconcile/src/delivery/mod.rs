@@ -24,4 +24,13 @@ pub enum Carried {
 pub trait Carrier: Send + Sync {
     /// Carries one snapshot to its consumer.
     async fn carry(&self, envelope: &Envelope) -> Carried;
+
+    /// Carries some; answers what became of each, in their order.
+    async fn carry_all(&self, envelopes: &[Envelope]) -> Vec<Carried> {
+        let mut carried = Vec::with_capacity(envelopes.len());
+        for envelope in envelopes {
+            carried.push(self.carry(envelope).await);
+        }
+        carried
+    }
 }

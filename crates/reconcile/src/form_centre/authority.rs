@@ -1,6 +1,8 @@
 //! The authoritative answer: the snapshot as it is now, or a proof that there is none.
 
-use counterfoil_db::{Db, Read, sql};
+use std::collections::BTreeMap;
+
+use counterfoil_db::{Db, Read, Row, sql};
 use serde_json::value::RawValue;
 
 use super::CentreSettings;
@@ -36,28 +38,34 @@ pub async fn ask(
         return Err(Refusal::of(Code::InvalidInput, message));
     }
     is_complete(&task)?;
+    let source = &settings.source_app_key;
+    let epoch = grant.grant_epoch;
+    let about = About { source, at: &task.coordinate, task_id: Some(&task.task_id), epoch };
+    let asked = questions.iter().map(|question| question.answer_uuid.as_str());
+    let seen = asked.filter(|uuid| task.coordinate.sees(uuid));
+    let present = snapshots(db, &about, seen).await?;
     let mut authorities = Vec::with_capacity(questions.len());
     for question in questions {
-        let source = &settings.source_app_key;
-        authorities.push(one(db, &task, source, question, grant.grant_epoch).await?);
+        // One may be asked for twice: its snapshot stays.
+        authorities.push(match present.get(&question.answer_uuid) {
+            Some(Ok(envelope)) => Authority::Present { envelope: Box::new(envelope.clone()) },
+            Some(Err(why)) => return Err(Refusal::of(Code::AnswerUnhashable, why.clone())),
+            None => absent(db, &task, question, epoch).await?,
+        });
     }
     Ok(authorities)
 }
 
-async fn one(
+/// The word on an answer that is not there: a proof, unless the manifest knows it.
+async fn absent(
     db: &Db,
     task: &Task,
-    source: &str,
     question: &Question,
     epoch: i64,
 ) -> Result<Authority, Refusal> {
     let at = &task.coordinate;
     if !at.sees(&question.answer_uuid) {
         return Ok(Authority::Absent { proof: None });
-    }
-    let about = About { source, at, task_id: Some(&task.task_id), epoch };
-    if let Some(envelope) = snapshot(db, &about, &question.answer_uuid).await? {
-        return Ok(Authority::Present { envelope: Box::new(envelope) });
     }
     let listed = sql!(
         "SELECT COUNT(*) AS n FROM answer_reconcile_manifest_row
@@ -92,29 +100,37 @@ pub(super) struct About<'a> {
     pub(super) epoch: i64,
 }
 
-/// The answer as it is now, if there is one in the coordinate.
-pub(super) async fn snapshot(
+/// The answers as they are now, those that are in the coordinate; or why one has no content hash.
+/// It keeps none of the others from being sent.
+pub(super) async fn snapshots<'u>(
     db: &impl Read,
     about: &About<'_>,
-    uuid: &str,
-) -> Result<Option<Envelope>, Refusal> {
+    uuids: impl IntoIterator<Item = &'u str>,
+) -> Result<BTreeMap<String, Result<Envelope, String>>, Refusal> {
     let query = sql!(
         "SELECT uuid, form_uuid, sch_id, revision, version, is_deleted, values_json FROM answer
-         WHERE uuid = :uuid AND form_uuid = :form AND sch_id = :school AND deleted = 0",
-        uuid = uuid,
+         WHERE uuid IN :uuids AND form_uuid = :form AND sch_id = :school AND deleted = 0",
         form = about.at.form.as_str(),
         school = about.at.school.as_str(),
     );
-    let Some(row) = db.row(query).await? else { return Ok(None) };
-    let content = content_of(&row)?;
-    let unhashable = |fault: counterfoil_protocol::canon::Unhashable| {
+    let rows = db.rows(query.bind_list("uuids", uuids)).await?;
+    let read = |row: &Row| match envelope(about, row) {
+        Err(Refusal::Coded { message, .. }) => Ok((row.text("uuid")?, Err(message))),
+        other => Ok((row.text("uuid")?, Ok(other?))),
+    };
+    rows.iter().map(read).collect()
+}
+
+fn envelope(about: &About<'_>, row: &Row) -> Result<Envelope, Refusal> {
+    let content = content_of(row)?;
+    let uuid = content.answer_uuid.clone();
+    let unhashable = |fault: &dyn std::fmt::Display| {
         Refusal::of(Code::AnswerUnhashable, format!("answer {uuid}: {fault}"))
     };
-    let hash = content.hash().map_err(unhashable)?;
-    let values = content.canonical_values().map_err(unhashable)?;
-    let values = RawValue::from_string(values)
-        .map_err(|error| Refusal::of(Code::AnswerUnhashable, format!("answer {uuid}: {error}")))?;
-    Ok(Some(Envelope {
+    let hash = content.hash().map_err(|fault| unhashable(&fault))?;
+    let values = content.canonical_values().map_err(|fault| unhashable(&fault))?;
+    let values = RawValue::from_string(values).map_err(|error| unhashable(&error))?;
+    Ok(Envelope {
         event_id: new_uuid(),
         task_id: about.task_id.map(str::to_owned),
         proof_id: about.task_id.map(|_| new_uuid()),
@@ -130,5 +146,5 @@ pub(super) async fn snapshot(
         is_deleted: content.is_deleted,
         values: Some(values),
         grant_epoch: about.epoch,
-    }))
+    })
 }

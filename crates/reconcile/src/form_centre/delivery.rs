@@ -1,15 +1,17 @@
 //! Publishing deliveries: the snapshot as it is when it is sent, so that a late one is never old.
 
+use std::collections::BTreeMap;
+
 use counterfoil_db::{Db, Instant, Read, sql, transact};
 use serde::Serialize;
 
 use super::CentreSettings;
-use super::authority::{About, snapshot};
+use super::authority::{About, snapshots};
 use super::grant;
 use crate::delivery::{Carried, Carrier};
 use crate::key::new_uuid;
 use crate::refusal::{Code, Refusal};
-use crate::wire::Coordinate;
+use crate::wire::{Coordinate, Envelope};
 
 /// Deliveries published in one call at most.
 const MAX_ROUND: i64 = 500;
@@ -65,78 +67,101 @@ pub async fn publish(
         now = db.now().await?,
         most = MAX_ROUND,
     );
-    let (mut confirmed, mut open) = (0, 0);
+    let mut groups: BTreeMap<(String, String, String), Vec<DeliveryRow>> = BTreeMap::new();
     for row in db.rows(due).await? {
         let delivery = row_of(&row)?;
-        match send(db, settings, carrier, &delivery).await? {
-            Carried::Confirmed => confirmed += 1,
-            _ => open += 1,
+        let DeliveryRow { consumer_app_key, sch_id, form_uuid, .. } = &delivery;
+        let key = (consumer_app_key.clone(), sch_id.clone(), form_uuid.clone());
+        groups.entry(key).or_default().push(delivery);
+    }
+    let (mut confirmed, mut open) = (0, 0);
+    for ((consumer, school, form), deliveries) in groups {
+        let at = Coordinate { consumer, school, form, answer: None };
+        let carried = send(db, settings, carrier, &at, &deliveries).await?;
+        for outcome in &carried {
+            let counter = if *outcome == Carried::Confirmed { &mut confirmed } else { &mut open };
+            *counter += 1;
         }
+        transact!(settle(db, settings, &deliveries, &carried))?;
     }
     Ok((confirmed, open))
 }
 
+/// Sends deliveries of one coordinate; answers what became of each.
 async fn send(
     db: &Db,
     settings: &CentreSettings,
     carrier: &dyn Carrier,
-    delivery: &DeliveryRow,
-) -> Result<Carried, Refusal> {
-    let at = Coordinate {
-        consumer: delivery.consumer_app_key.clone(),
-        school: delivery.sch_id.clone(),
-        form: delivery.form_uuid.clone(),
-        answer: None,
-    };
-    let carried = match grant::effective(db, &at).await {
-        Ok(grant) => {
-            let source = &settings.source_app_key;
-            let about = About { source, at: &at, task_id: None, epoch: grant.grant_epoch };
-            match snapshot(db, &about, &delivery.answer_uuid).await? {
-                Some(mut envelope) => {
-                    // The same event however often it is sent: the inbox knows it again.
-                    envelope.event_id.clone_from(&delivery.delivery_id);
-                    carrier.carry(&envelope).await
-                }
-                None => Carried::Returned { message: "there is no such answer any more".into() },
-            }
+    at: &Coordinate,
+    deliveries: &[DeliveryRow],
+) -> Result<Vec<Carried>, Refusal> {
+    let epoch = match grant::effective(db, at).await {
+        Ok(grant) => grant.grant_epoch,
+        Err(Refusal::Coded { code, .. }) => {
+            return Ok(vec![Carried::Returned { message: code.to_string() }; deliveries.len()]);
         }
-        Err(Refusal::Coded { code, .. }) => Carried::Returned { message: code.to_string() },
         Err(error) => return Err(error),
     };
-    transact!(settle(db, settings, delivery, &carried))?;
-    Ok(carried)
+    let about = About { source: &settings.source_app_key, at, task_id: None, epoch };
+    let uuids = deliveries.iter().map(|delivery| delivery.answer_uuid.as_str());
+    let snapshots = snapshots(db, &about, uuids).await?;
+    let (mut envelopes, mut carried) = (Vec::new(), Vec::new());
+    for delivery in deliveries {
+        let snapshot = snapshots.get(&delivery.answer_uuid);
+        carried.push(match snapshot {
+            Some(Ok(snapshot)) => {
+                // The same event however often it is sent: the inbox knows it again.
+                let event_id = delivery.delivery_id.clone();
+                envelopes.push(Envelope { event_id, ..snapshot.clone() });
+                None
+            }
+            Some(Err(message)) => Some(Carried::Returned { message: message.clone() }),
+            None => Some(Carried::Returned { message: "there is no such answer any more".into() }),
+        });
+    }
+    let mut sent = carrier.carry_all(&envelopes).await.into_iter();
+    let unsaid = || Carried::Unknown { message: "the carrier said nothing of it".into() };
+    let all = carried.into_iter();
+    Ok(all.map(|carried| carried.or_else(|| sent.next()).unwrap_or_else(unsaid)).collect())
 }
+
+/// What deliveries come to that had the same outcome at the same try.
+type Settled = (&'static str, Option<String>, i64);
 
 async fn settle(
     db: &Db,
     settings: &CentreSettings,
-    delivery: &DeliveryRow,
-    carried: &Carried,
+    deliveries: &[DeliveryRow],
+    carried: &[Carried],
 ) -> Result<(), Refusal> {
+    let mut groups: BTreeMap<Settled, Vec<i64>> = BTreeMap::new();
+    for (delivery, carried) in deliveries.iter().zip(carried) {
+        let attempts = delivery.attempts + 1;
+        let (state, message) = match carried {
+            Carried::Confirmed => ("CONFIRMED", None),
+            Carried::Returned { message } => ("RETURNED", Some(message)),
+            Carried::Unknown { message } if attempts >= MAX_ATTEMPTS => ("FAILED", Some(message)),
+            Carried::Unknown { message } => ("PENDING", Some(message)),
+        };
+        let message = message.map(|message| message.chars().take(1000).collect::<String>());
+        groups.entry((state, message, attempts)).or_default().push(delivery.id);
+    }
     let mut tx = db.begin().await?;
     let now = tx.now();
-    let attempts = delivery.attempts + 1;
-    let (state, message) = match carried {
-        Carried::Confirmed => ("CONFIRMED", None),
-        Carried::Returned { message } => ("RETURNED", Some(message)),
-        Carried::Unknown { message } if attempts >= MAX_ATTEMPTS => ("FAILED", Some(message)),
-        Carried::Unknown { message } => ("PENDING", Some(message)),
-    };
-    let message = message.map(|message| message.chars().take(1000).collect::<String>());
-    let update = sql!(
-        "UPDATE answer_delivery
-         SET state = :state, attempts = :attempts, last_error = :message,
-             next_attempt_time = :next, update_time = :now
-         WHERE id = :id AND attempts = :attempts - 1 AND state = 'PENDING'",
-        state = state,
-        attempts = attempts,
-        message = message,
-        next = (state == "PENDING").then(|| now + settings.backoff(attempts)),
-        now = now,
-        id = delivery.id,
-    );
-    tx.execute(update).await?;
+    for ((state, message, attempts), ids) in groups {
+        let update = sql!(
+            "UPDATE answer_delivery
+             SET state = :state, attempts = :attempts, last_error = :message,
+                 next_attempt_time = :next, update_time = :now
+             WHERE id IN :ids AND attempts = :attempts - 1 AND state = 'PENDING'",
+            state = state,
+            attempts = attempts,
+            message = message,
+            next = (state == "PENDING").then(|| now + settings.backoff(attempts)),
+            now = now,
+        );
+        tx.execute(update.bind_list("ids", ids)).await?;
+    }
     Ok(tx.commit("delivery.settle").await?)
 }
 

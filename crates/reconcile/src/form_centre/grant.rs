@@ -25,10 +25,15 @@ impl Rights {
 
 /// Sets a grant; answers its epoch, which rises if anything changed.
 pub async fn set(db: &Db, at: &Coordinate, rights: Rights) -> Result<i64> {
-    transact!(try_set(db, at, rights))
+    transact!(try_set(db, at, rights, None))
 }
 
-async fn try_set(db: &Db, at: &Coordinate, rights: Rights) -> Result<i64> {
+/// The same by a person or program, who stays in the log.
+pub async fn change(db: &Db, at: &Coordinate, rights: Rights, actor: &str) -> Result<i64> {
+    transact!(try_set(db, at, rights, Some(actor)))
+}
+
+async fn try_set(db: &Db, at: &Coordinate, rights: Rights, actor: Option<&str>) -> Result<i64> {
     let mut tx = db.begin().await?;
     let now = tx.now();
     let insert = sql!(
@@ -55,10 +60,29 @@ async fn try_set(db: &Db, at: &Coordinate, rights: Rights) -> Result<i64> {
         form = at.form.as_str(),
         school = at.school.as_str(),
     );
-    tx.execute(update).await?;
+    let is_changed = tx.execute(update).await? == 1;
+    if let Some(actor) = actor.filter(|_| is_changed) {
+        log(&mut tx, at, rights, actor).await?;
+    }
     let epoch = find(&tx, at).await?.map_or(0, |grant| grant.grant_epoch);
     tx.commit("grant.set").await?;
     Ok(epoch)
+}
+
+async fn log(tx: &mut Tx, at: &Coordinate, rights: Rights, actor: &str) -> Result<()> {
+    let Rights { enabled, subscribe, read } = rights;
+    let detail = format!("{}: enabled {enabled}, subscribe {subscribe}, read {read}", at.consumer);
+    let log = sql!(
+        "INSERT INTO answer_op_log (action, form_uuid, sch_id, actor, detail, create_time)
+         VALUES ('GRANT', :form, :school, :actor, :detail, :now)",
+        form = at.form.as_str(),
+        school = at.school.as_str(),
+        actor = actor,
+        detail = detail,
+        now = tx.now(),
+    );
+    tx.execute(log).await?;
+    Ok(())
 }
 
 /// Adds a school to those that an application may serve, or takes it away; the epochs of its

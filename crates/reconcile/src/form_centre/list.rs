@@ -1,6 +1,6 @@
 //! Tasks and results for people.
 
-use counterfoil_db::{Db, Read, sql};
+use counterfoil_db::{Db, Instant, Read, sql};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -88,6 +88,18 @@ pub async fn tasks(
     Ok((tasks, next))
 }
 
+/// Tasks on which something happened since then, newest first.
+pub async fn since(db: &Db, then: Instant) -> Result<Vec<Task>, Refusal> {
+    const SINCE: &str = concat!(
+        "SELECT ",
+        task_columns!(),
+        " FROM answer_reconcile_task
+          WHERE update_time >= :then AND deleted = 0 ORDER BY id DESC LIMIT :most"
+    );
+    let rows = db.rows(sql!(SINCE, then = then, most = MAX_PAGE)).await?;
+    Ok(rows.iter().map(Task::of).collect::<Result<_, _>>()?)
+}
+
 /// A report as it was kept.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -105,7 +117,7 @@ pub struct StoredReport {
     /// Whether the manifest was.
     pub manifest_complete: bool,
     /// When it came in.
-    pub received_at: counterfoil_db::Instant,
+    pub received_at: Instant,
 }
 
 /// A task and its reports, oldest first.

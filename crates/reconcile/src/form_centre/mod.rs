@@ -8,6 +8,7 @@ pub mod authorise;
 pub mod authority;
 pub mod create;
 pub mod delivery;
+pub mod digest;
 pub mod dispatch;
 pub mod grant;
 pub mod list;
@@ -16,5 +17,6 @@ pub mod report;
 pub mod settings;
 pub mod task;
 pub mod turns;
+pub mod write;
 
 pub use settings::CentreSettings;

@@ -2,6 +2,7 @@
 
 use chrono::TimeDelta;
 use counterfoil_db::{Db, Error as DbError, Instant};
+use counterfoil_protocol::range::{KeyRange, spelt};
 use counterfoil_task::{Lease, Turn};
 
 use super::HallSettings;
@@ -53,6 +54,23 @@ pub(super) struct Session<'a> {
     pub(super) grant_seen: Option<Instant>,
     pub(super) reported_at: Instant,
     pub(super) rounds: u32,
+    /// When the lease was renewed last.
+    pub(super) renewed_at: Instant,
+    /// Whether ranges are compared before rows are.
+    pub(super) narrows: bool,
+}
+
+/// Which sides a walk has read to the end.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Ends {
+    pub(super) manifest: bool,
+    pub(super) local: bool,
+}
+
+impl Ends {
+    pub(super) fn are_reached(self) -> bool {
+        self.manifest && self.local
+    }
 }
 
 /// A key at which the two sets differ, and a repair may help.
@@ -73,7 +91,15 @@ impl Session<'_> {
             if self.turn.is_stopping() {
                 return Err(Stop::Stopping);
             }
-            self.round().await?;
+            if self.narrows {
+                self.stretch().await?;
+                continue;
+            }
+            let Work { manifest_completed: manifest, local_completed: local, .. } = self.work;
+            let mut ends = Ends { manifest, local };
+            self.round(None, &mut ends).await?;
+            self.work.manifest_completed = ends.manifest;
+            self.work.local_completed = ends.local;
             self.commit("work.round").await?;
             self.sign_of_life().await?;
         }
@@ -86,30 +112,37 @@ impl Session<'_> {
         if !self.work.save(&mut tx, &self.lease).await? {
             return Err(Stop::Fenced);
         }
+        let now = tx.now();
         tx.commit(point).await?;
+        self.renewed_at = now;
         self.saved = self.work.clone();
         Ok(())
     }
 
-    /// One page of each side from one cursor; the smaller of the two last keys bounds the round.
-    async fn round(&mut self) -> Result<(), Stop> {
+    /// One page of each side from one cursor, in a range or in all of both sets; the smaller of the
+    /// two last keys bounds the round.
+    pub(super) async fn round(
+        &mut self,
+        within: Option<KeyRange>,
+        ends: &mut Ends,
+    ) -> Result<(), Stop> {
         let size = self.settings.page_size;
-        let (remote, remote_ends) = match self.work.manifest_completed {
-            true => (Vec::new(), true),
-            false => {
-                let page = self.manifest_page(size).await?;
-                (page.rows, page.completed)
-            }
-        };
-        let (local, local_ends) = match self.work.local_completed {
-            true => (Vec::new(), true),
-            false => {
-                let cursor = self.work.cursor.clone().unwrap_or_default();
-                let rows = projection::page(self.db, &self.work.coordinate, &cursor, size).await?;
-                let ends = rows.len() < size as usize;
-                (rows, ends)
-            }
-        };
+        let end = within.map(|range| spelt(range.last())).unwrap_or_default();
+        let is_within = |key: &str| end.is_empty() || key <= end.as_str();
+        let (mut remote, mut remote_ends) = (Vec::new(), true);
+        if !ends.manifest {
+            let page = self.manifest_page(size).await?;
+            (remote, remote_ends) = (page.rows, page.completed);
+            remote_ends |= !remote.last().is_none_or(|row| is_within(&row.answer_uuid));
+            remote.retain(|row| is_within(&row.answer_uuid));
+        }
+        let (mut local, mut local_ends) = (Vec::new(), true);
+        if !ends.local {
+            let (at, cursor) = (&self.work.coordinate, self.work.cursor.clone());
+            let cursor = cursor.unwrap_or_default();
+            local = projection::page_to(self.db, at, &cursor, &end, size).await?;
+            local_ends = local.len() < size as usize;
+        }
         let last_remote = remote.last().map(|row| row.answer_uuid.clone());
         let last_local = local.last().map(|row| row.uuid.clone());
         let open = [
@@ -125,8 +158,7 @@ impl Session<'_> {
             local.into_iter().filter(|row| is_in(&row.uuid)),
         );
         self.repair_all(differences).await?;
-        self.work.manifest_completed = remote_ends && remote_read;
-        self.work.local_completed = local_ends && local_read;
+        *ends = Ends { manifest: remote_ends && remote_read, local: local_ends && local_read };
         if let Some(reached) = bound.or_else(|| last_remote.max(last_local)) {
             self.work.cursor = Some(reached);
         }
@@ -162,7 +194,7 @@ impl Session<'_> {
     }
 
     /// Compares key by key; counts every key once.
-    fn merge(
+    pub(super) fn merge(
         &mut self,
         remote: impl Iterator<Item = ManifestRow>,
         local: impl Iterator<Item = Local>,
@@ -191,6 +223,7 @@ impl Session<'_> {
             (None, None) => return None,
         };
         let most = self.settings.max_error_items;
+        self.work.remote_rows += i64::from(theirs.is_some());
         let counts = &mut self.work.counts;
         counts.scanned += 1;
         match finding {
@@ -205,6 +238,12 @@ impl Session<'_> {
             }
             Finding::Extra => {
                 counts.extra += 1;
+                if !is_answer_uuid(&uuid) {
+                    // The centre can have no answer of that name, and so no proof of its absence.
+                    let revision = ours.map(|row| row.revision);
+                    self.work.stands(most, finding.code(), &uuid, revision);
+                    return None;
+                }
                 // One more than may be is remembered: then none is retired.
                 if self.work.extras.len() <= self.settings.max_pending_extras {
                     self.work.extras.extend(ours.map(extra));
@@ -246,6 +285,15 @@ impl Session<'_> {
                 Err(Stop::Deferred)
             }
         }
+    }
+
+    /// Keeps the lease while much is read and nothing is written.
+    pub(super) async fn stay_alive(&mut self) -> Result<(), Stop> {
+        if self.now().await? - self.renewed_at >= self.settings.lease / 3 {
+            self.commit("work.alive").await?;
+            self.sign_of_life().await?;
+        }
+        Ok(())
     }
 
     /// Tells the centre that work goes on: every so many rounds, and every third of a lease.

@@ -2,7 +2,10 @@
 
 use counterfoil_db::Instant;
 
-use crate::wire::{Ack, Authority, GrantState, ManifestPage, Question, Report};
+use crate::wire::{
+    Ack, AskedRange, Authority, Digests, GrantState, KeySpan, ManifestPage, Question, RangeRows,
+    Report,
+};
 
 /// What a call came to.
 #[derive(Debug, Clone)]
@@ -34,6 +37,12 @@ pub trait Centre: Send + Sync {
         size: u32,
         now: Instant,
     ) -> Answer<ManifestPage>;
+
+    /// The digests of the parts of some ranges of a task's manifest.
+    async fn digests(&self, task: &str, ranges: &[AskedRange], now: Instant) -> Answer<Digests>;
+
+    /// The rows that a task's manifest has in some ranges.
+    async fn rows(&self, task: &str, ranges: &[KeySpan], now: Instant) -> Answer<RangeRows>;
 
     /// The task's grant as it is now.
     async fn grant(&self, task: &str, now: Instant) -> Answer<GrantState>;

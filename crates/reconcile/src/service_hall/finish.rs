@@ -29,10 +29,13 @@ pub(super) async fn work_on(
         turn,
         lease,
         saved: work.clone(),
+        // One answer is no range worth narrowing.
+        narrows: settings.narrowing.enabled && work.coordinate.answer.is_none(),
         work,
         grant_seen: None,
         reported_at: now,
         rounds: 0,
+        renewed_at: now,
     };
     let ended = match session.work_out().await {
         Ok(()) => session.deliver().await,

@@ -7,6 +7,7 @@
 pub mod centre;
 pub mod compare;
 pub mod inbox;
+pub mod list;
 pub mod projection;
 pub mod receive;
 pub mod settings;
@@ -15,7 +16,10 @@ pub mod work;
 
 mod advance;
 mod finish;
+mod narrow;
 mod repair;
 mod retire;
+mod settle;
+mod stretch;
 
-pub use settings::HallSettings;
+pub use settings::{HallSettings, Narrowing};

@@ -1,7 +1,9 @@
 //! The projection's rows. Every write raises `projection_version`; the business's own columns are
 //! never written.
 
-use counterfoil_db::{Instant, Read, Result, Row, Tx, sql};
+use std::collections::BTreeSet;
+
+use counterfoil_db::{Bind, Instant, Query, Read, Result, Row, Tx, Value, sql};
 use counterfoil_protocol::canon::{AnswerContent, Json};
 
 use crate::wire::{Coordinate, Envelope};
@@ -50,17 +52,29 @@ fn local_of(row: &Row) -> Result<Local> {
 
 /// The live rows of a coordinate after `cursor`, by uuid.
 pub async fn page(db: &impl Read, at: &Coordinate, cursor: &str, size: u32) -> Result<Vec<Local>> {
+    page_to(db, at, cursor, "", size).await
+}
+
+/// The same, not above `last` if that is not empty.
+pub async fn page_to(
+    db: &impl Read,
+    at: &Coordinate,
+    cursor: &str,
+    last: &str,
+    size: u32,
+) -> Result<Vec<Local>> {
     let query = sql!(
         "SELECT answer_uuid, form_uuid, sch_id, revision, content_hash, is_deleted, form_version,
            values_json, projection_version, create_time
          FROM fc_answer_projection
          WHERE sch_id = :school AND form_uuid = :form AND answer_uuid > :cursor AND deleted = 0
-           AND (:only = '' OR answer_uuid = :only)
+           AND (:only = '' OR answer_uuid = :only) AND (:last = '' OR answer_uuid <= :last)
          ORDER BY answer_uuid LIMIT :size",
         school = at.school.as_str(),
         form = at.form.as_str(),
         cursor = cursor,
         only = at.answer.as_deref().unwrap_or_default(),
+        last = last,
         size = size,
     );
     db.rows(query).await?.iter().map(local_of).collect()
@@ -78,6 +92,18 @@ pub async fn find(db: &impl Read, at: &Coordinate, uuid: &str) -> Result<Option<
         uuid = uuid,
     );
     db.row(query).await?.as_ref().map(local_of).transpose()
+}
+
+/// Some live rows from an id on.
+pub(crate) async fn sample(db: &impl Read, from: i64, size: u32) -> Result<Vec<Local>> {
+    let query = sql!(
+        "SELECT answer_uuid, form_uuid, sch_id, revision, content_hash, is_deleted, form_version,
+           values_json, projection_version, create_time
+         FROM fc_answer_projection WHERE id >= :from AND deleted = 0 ORDER BY id LIMIT :size",
+        from = from,
+        size = size,
+    );
+    db.rows(query).await?.iter().map(local_of).collect()
 }
 
 /// A snapshot as it is stored: its envelope with its values' canonical text.
@@ -129,6 +155,66 @@ pub async fn insert(tx: &mut Tx, snapshot: Snapshot<'_>) -> Result<bool> {
     Ok(false)
 }
 
+/// Where a snapshot's row stands: school, form and uuid.
+pub type Place = (String, String, String);
+
+/// Where a snapshot's row stands.
+pub fn place(envelope: &Envelope) -> Place {
+    (envelope.sch_id.clone(), envelope.form_uuid.clone(), envelope.answer_uuid.clone())
+}
+
+/// Which of the snapshots' answers have a row here, live or retired, under any school and form.
+pub async fn known<'e>(
+    db: &impl Read,
+    envelopes: impl Iterator<Item = &'e Envelope>,
+) -> Result<BTreeSet<Place>> {
+    let (mut schools, mut forms, mut uuids) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+    for envelope in envelopes {
+        schools.insert(envelope.sch_id.as_str());
+        forms.insert(envelope.form_uuid.as_str());
+        uuids.push(envelope.answer_uuid.as_str());
+    }
+    let query = Query::new(
+        "SELECT sch_id, form_uuid, answer_uuid FROM fc_answer_projection
+         WHERE sch_id IN :schools AND form_uuid IN :forms AND answer_uuid IN :uuids",
+    );
+    let query = query.bind_list("schools", schools).bind_list("forms", forms);
+    let rows = db.rows(query.bind_list("uuids", uuids)).await?;
+    let read =
+        |row: &Row| Ok((row.text("sch_id")?, row.text("form_uuid")?, row.text("answer_uuid")?));
+    rows.iter().map(read).collect()
+}
+
+/// Puts snapshots where no row is. One that is there is a duplicate, and nothing is put.
+pub async fn insert_all(tx: &mut Tx, snapshots: &[Snapshot<'_>]) -> Result<()> {
+    let now = tx.now();
+    let row = |snapshot: &Snapshot<'_>| -> Vec<Value> {
+        let Snapshot { envelope, values, conflict } = snapshot;
+        vec![
+            envelope.answer_uuid.as_str().bind(),
+            envelope.sch_id.as_str().bind(),
+            envelope.form_uuid.as_str().bind(),
+            envelope.revision.bind(),
+            envelope.content_hash.as_str().bind(),
+            envelope.is_deleted.bind(),
+            envelope.form_version.bind(),
+            values.bind(),
+            envelope.event_id.as_str().bind(),
+            conflict.bind(),
+            1_i64.bind(),
+            now.bind(),
+            now.bind(),
+        ]
+    };
+    let insert = Query::new(
+        "INSERT INTO fc_answer_projection (answer_uuid, sch_id, form_uuid, revision, content_hash,
+           is_deleted, form_version, values_json, last_event_id, conflict_detail,
+           projection_version, create_time, update_time) VALUES :rows",
+    );
+    tx.execute(insert.bind_rows("rows", snapshots.iter().map(row).collect())).await?;
+    Ok(())
+}
+
 /// Puts a snapshot over the row as it was read. False = it changed meanwhile.
 pub async fn replace(tx: &mut Tx, snapshot: Snapshot<'_>, read: &Local) -> Result<bool> {
     let Snapshot { envelope, values, conflict } = snapshot;
@@ -160,19 +246,22 @@ pub async fn replace(tx: &mut Tx, snapshot: Snapshot<'_>, read: &Local) -> Resul
     Ok(tx.execute(update).await? == 1)
 }
 
-/// Retires the row as it was scanned. False = it changed meanwhile.
+/// Retires the row as it was scanned, and notes by which proof. False = it changed meanwhile.
 pub async fn retire(
     tx: &mut Tx,
     at: &Coordinate,
     uuid: &str,
     scanned: Scanned<'_>,
+    evidence: &str,
 ) -> Result<bool> {
     let update = sql!(
         "UPDATE fc_answer_projection
-         SET deleted = 1, projection_version = projection_version + 1, update_time = :now
+         SET deleted = 1, conflict_detail = :evidence,
+             projection_version = projection_version + 1, update_time = :now
          WHERE sch_id = :school AND form_uuid = :form AND answer_uuid = :uuid AND deleted = 0
            AND revision = :revision AND content_hash = :hash AND is_deleted = :is_deleted
            AND projection_version = :version AND create_time IS NOT NULL",
+        evidence = evidence,
         now = tx.now(),
         school = at.school.as_str(),
         form = at.form.as_str(),

@@ -3,31 +3,36 @@
 
 use chrono::TimeDelta;
 use counterfoil_db::Instant;
+use counterfoil_protocol::range::spelt;
+use serde_json::json;
 
 use super::advance::{Difference, Session, Stop};
 use super::compare::{Finding, compare};
 use super::projection::{self, Scanned};
 use super::repair::{CHUNK, remote};
 use super::work::Extra;
-use crate::wire::{Authority, Proof, Question};
+use crate::wire::{Authority, ErrorItem, Proof, Question};
 
 /// How long a proof is good, on our own clock from sending the request.
 const PROOF_LASTS: TimeDelta = TimeDelta::seconds(60);
+
+/// The rows that were compared are not as many as the manifest has.
+const COUNTS_DIFFER: &str = "COUNTS_DIFFER";
 
 impl Session<'_> {
     /// Retires the candidates that may be retired; the others are reported. Both sets were read to
     /// their ends by now.
     pub(super) async fn retire_extras(&mut self) -> Result<(), Stop> {
-        let most = self.settings.max_error_items;
-        if self.work.extras.len() > self.settings.max_pending_extras {
-            let found = self.work.counts.extra;
-            for extra in std::mem::take(&mut self.work.extras) {
-                let revision = Some(extra.revision);
-                self.work.note(most, Finding::Extra.code(), &extra.answer_uuid, revision);
-            }
-            self.work.counts.reported += found;
-            self.work.unresolved += found;
-            return self.commit("work.too_many_extras").await;
+        let is_whole = self.work.total_rows.is_none_or(|total| total == self.work.remote_rows);
+        let is_noted = self.work.errors.iter().any(|item| item.code == COUNTS_DIFFER);
+        if !is_whole && !is_noted {
+            self.work.unresolved += 1;
+            let range = Some(format!("{}..{}", spelt(0), spelt(u128::MAX)));
+            let code = COUNTS_DIFFER.to_owned();
+            self.work.errors.push(ErrorItem { code, range, ..ErrorItem::default() });
+        }
+        if !is_whole || self.work.extras.len() > self.settings.max_pending_extras {
+            return self.report_extras().await;
         }
         while !self.work.extras.is_empty() {
             if self.turn.is_stopping() {
@@ -45,6 +50,19 @@ impl Session<'_> {
             self.sign_of_life().await?;
         }
         Ok(())
+    }
+
+    /// None may be retired: all are reported.
+    async fn report_extras(&mut self) -> Result<(), Stop> {
+        let most = self.settings.max_error_items;
+        let found = self.work.counts.extra;
+        for extra in std::mem::take(&mut self.work.extras) {
+            let revision = Some(extra.revision);
+            self.work.note(most, Finding::Extra.code(), &extra.answer_uuid, revision);
+        }
+        self.work.counts.reported += found;
+        self.work.unresolved += found;
+        self.commit("work.too_many_extras").await
     }
 
     async fn judge(
@@ -69,21 +87,19 @@ impl Session<'_> {
         };
         let is_old = extra.created.is_some_and(|created| created <= self.work.window_start);
         let is_scoped = self.work.coordinate.sees(&uuid);
-        let is_proved = match &proof {
-            Some(proof) => self.proves(proof, &extra) && self.now().await? - sent <= PROOF_LASTS,
-            None => false,
-        };
-        if !(is_old && is_scoped && is_proved) {
-            let code = if proof.is_some() && is_old && !is_proved {
-                "PROOF_MISMATCH"
-            } else {
-                Finding::Extra.code()
-            };
+        let now = self.now().await?;
+        let proved = proof
+            .as_ref()
+            .filter(|proof| self.proves(proof, &extra) && now - sent <= PROOF_LASTS)
+            .filter(|_| is_old && is_scoped);
+        let Some(proved) = proved else {
+            let code =
+                if proof.is_some() && is_old { "PROOF_MISMATCH" } else { Finding::Extra.code() };
             self.work.stands(most, code, &uuid, Some(extra.revision));
             return Ok(());
-        }
+        };
         self.fresh_grant().await?;
-        if !self.retire(&extra).await? {
+        if !self.retire(&extra, proved).await? {
             self.work.stands(most, "RETIRE_CONFLICT", &uuid, Some(extra.revision));
         }
         Ok(())
@@ -105,7 +121,7 @@ impl Session<'_> {
     }
 
     /// The row, its count and the list of candidates in one commit. False = the row changed.
-    async fn retire(&mut self, extra: &Extra) -> Result<bool, Stop> {
+    async fn retire(&mut self, extra: &Extra, proof: &Proof) -> Result<bool, Stop> {
         let mut tx = self.begin().await?;
         let scanned = Scanned {
             revision: extra.revision,
@@ -114,7 +130,8 @@ impl Session<'_> {
             version: extra.version,
         };
         let at = &self.work.coordinate;
-        if !projection::retire(&mut tx, at, &extra.answer_uuid, scanned).await? {
+        let evidence = evidence(proof);
+        if !projection::retire(&mut tx, at, &extra.answer_uuid, scanned, &evidence).await? {
             tx.rollback().await?;
             return Ok(false);
         }
@@ -126,6 +143,19 @@ impl Session<'_> {
         self.saved = self.work.clone();
         Ok(true)
     }
+}
+
+/// What stays with the row: whose word it was retired by.
+fn evidence(proof: &Proof) -> String {
+    json!({
+        "code": "RETIRED",
+        "proofId": proof.proof_id,
+        "taskId": proof.task_id,
+        "expectedRevision": proof.expected_revision,
+        "grantEpoch": proof.grant_epoch,
+        "issuedAt": proof.issued_at,
+    })
+    .to_string()
 }
 
 fn question(extra: &Extra) -> Question {

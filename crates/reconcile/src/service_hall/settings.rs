@@ -31,6 +31,35 @@ pub struct HallSettings {
     pub backoff_cap: TimeDelta,
     /// Rows read of each side in a round.
     pub page_size: u32,
+    /// How ranges are compared before rows are.
+    pub narrowing: Narrowing,
+}
+
+/// How the hall finds the ranges that differ.
+#[derive(Debug, Clone)]
+pub struct Narrowing {
+    /// Whether it does; without it every row is compared.
+    pub enabled: bool,
+    /// Rows of ours that are looked at together: what is held in memory.
+    pub stretch_rows: usize,
+    /// Rows of ours in a range that is asked about first.
+    pub span_rows: usize,
+    /// Rows of ours in a part of such a range.
+    pub part_rows: usize,
+    /// With no more rows on one side, rows are compared.
+    pub leaf_rows: usize,
+}
+
+impl Default for Narrowing {
+    fn default() -> Narrowing {
+        Narrowing {
+            enabled: true,
+            stretch_rows: 262_144,
+            span_rows: 16_384,
+            part_rows: 256,
+            leaf_rows: 4,
+        }
+    }
 }
 
 impl Default for HallSettings {
@@ -49,6 +78,7 @@ impl Default for HallSettings {
             backoff_base: TimeDelta::seconds(60),
             backoff_cap: TimeDelta::seconds(1800),
             page_size: 200,
+            narrowing: Narrowing::default(),
         }
     }
 }

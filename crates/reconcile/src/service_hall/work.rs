@@ -65,6 +65,10 @@ pub struct Work {
     pub result_state: Option<String>,
     /// Failures in a row.
     pub retries: i64,
+    /// Rows of the manifest that are behind the cursor.
+    pub remote_rows: i64,
+    /// Rows of the whole manifest, once a digest said so: the two must agree in the end.
+    pub total_rows: Option<i64>,
 }
 
 /// The counts as stored, with what the contract's counts do not say.
@@ -74,6 +78,8 @@ struct StoredCounts {
     #[serde(flatten)]
     counts: Counts,
     unresolved: i64,
+    remote_rows: i64,
+    total_rows: Option<i64>,
 }
 
 impl Work {
@@ -102,6 +108,8 @@ impl Work {
             extras: parsed(row.maybe_text("extras")?),
             result_state: row.maybe_text("result_state")?,
             retries: row.int("retry_count")?,
+            remote_rows: counts.remote_rows,
+            total_rows: counts.total_rows,
         })
     }
 
@@ -151,7 +159,12 @@ impl Work {
     }
 
     fn progress(&self, progress: Progress) -> Progress {
-        let counts = StoredCounts { counts: self.counts, unresolved: self.unresolved };
+        let counts = StoredCounts {
+            counts: self.counts,
+            unresolved: self.unresolved,
+            remote_rows: self.remote_rows,
+            total_rows: self.total_rows,
+        };
         progress
             .set("manifest_completed", self.manifest_completed)
             .set("local_completed", self.local_completed)

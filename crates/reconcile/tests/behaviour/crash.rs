@@ -6,9 +6,9 @@ use counterfoil_e2e::{TestApp, on_every_database};
 
 use super::pair::{Pair, uuid};
 
-/// Fifteen answers with a difference of each repairable kind, and one row too many.
-async fn differing(app: TestApp) -> Pair {
-    let mut pair = Pair::new(app).await;
+/// Fifteen answers on both sides.
+pub async fn fifteen(pair: Pair) -> Pair {
+    let mut pair = pair;
     pair.hall_settings.backoff_base = chrono::TimeDelta::seconds(1);
     pair.hall_settings.progress_report_rounds = 2;
     for number in 1..=15 {
@@ -18,7 +18,12 @@ async fn differing(app: TestApp) -> Pair {
     pair
 }
 
-async fn break_it(pair: &Pair) {
+async fn differing(app: TestApp) -> Pair {
+    fifteen(Pair::new(app).await.by_rows()).await
+}
+
+/// A difference of each repairable kind, and one row too many.
+pub async fn break_it(pair: &Pair) {
     let before = format!("DELETE FROM fc_answer_projection WHERE answer_uuid = '{}'", uuid(77));
     pair.app.execute(&before).await;
     let gone = format!("DELETE FROM fc_answer_projection WHERE answer_uuid = '{}'", uuid(2));
@@ -45,7 +50,7 @@ async fn break_it(pair: &Pair) {
 }
 
 /// Runs both sides until the task is over, as processes that are started again do.
-async fn to_the_end(pair: &Pair, task: &str) -> String {
+pub async fn to_the_end(pair: &Pair, task: &str) -> String {
     for _ in 0..40 {
         // A crash ends a round; the next process begins one.
         let _ = pair.centre_engine().round("answerReconcileDispatchTask", "").await;
@@ -59,46 +64,53 @@ async fn to_the_end(pair: &Pair, task: &str) -> String {
     panic!("the task never ends: {}", pair.state(task).await);
 }
 
+/// Dies on either side of each commit that a run passes, and runs to the end each time.
+pub async fn crash_everywhere(pair: Pair, expected: &[&str]) {
+    break_it(&pair).await;
+    let (centre, hall) = (pair.app.db.faults().clone(), pair.hall.faults().clone());
+    centre.record();
+    hall.record();
+    let task = pair.task().await;
+    assert_eq!(to_the_end(&pair, &task).await, "COMPLETED");
+    let mut points: Vec<(bool, &'static str)> = Vec::new();
+    let named = |point: &&str| !["centre.create", "answer.write", "test"].contains(point);
+    points.extend(centre.passed().into_iter().filter(named).map(|point| (true, point)));
+    points.extend(hall.passed().into_iter().map(|point| (false, point)));
+    let names: Vec<_> = points.iter().map(|(_, point)| *point).collect();
+    for point in expected {
+        assert!(names.contains(point), "{point} is not among {names:?}");
+    }
+    let ranges = names.iter().filter(|name| **name == "work.ranges").count();
+    points.sort_unstable();
+    points.dedup();
+    for (is_centre, point) in points {
+        let passages = if point == "work.ranges" { ranges.max(1) } else { 1 };
+        for (side, passage) in [Side::Before, Side::After]
+            .into_iter()
+            .flat_map(|s| (1..=passages).map(move |p| (s, p)))
+        {
+            let passage = u32::try_from(passage).unwrap();
+            break_it(&pair).await;
+            let task = pair.task().await;
+            let faults = if is_centre { &centre } else { &hall };
+            let point = point.to_owned();
+            faults.arm(FaultPlan { point, side, passage, action: FaultAction::Crash });
+            let state = to_the_end(&pair, &task).await;
+            assert!(!faults.is_armed(), "{names:?}: {passage} was not passed");
+            assert_eq!(state, "COMPLETED", "{side:?} {passage}");
+            assert_eq!(pair.differing().await, [""; 0], "{side:?} {passage}");
+        }
+    }
+}
+
 on_every_database! {
     async fn a_crash_at_any_commit_of_either_side_ends_with_equal_sets(app: TestApp) {
-        let pair = differing(app).await;
-        break_it(&pair).await;
-        let (centre, hall) = (pair.app.db.faults().clone(), pair.hall.faults().clone());
-        centre.record();
-        hall.record();
-        let task = pair.task().await;
-        assert_eq!(to_the_end(&pair, &task).await, "COMPLETED");
-        let mut points: Vec<(bool, &'static str)> = Vec::new();
-        let named = |point: &&str| !["centre.create", "answer.write", "test"].contains(point);
-        points.extend(centre.passed().into_iter().filter(named).map(|point| (true, point)));
-        points.extend(hall.passed().into_iter().map(|point| (false, point)));
-        points.sort_unstable();
-        points.dedup();
-        let names: Vec<_> = points.iter().map(|(_, point)| *point).collect();
-        for expected in [
+        let expected = [
             "manifest.complete", "dispatch.claim", "dispatch.sent", "report.running",
             "report.final", "receive.new", "work.claim", "work.repair", "work.round",
             "work.retire", "work.extras", "work.result", "work.done",
-        ] {
-            assert!(names.contains(&expected), "{expected} is not among {names:?}");
-        }
-        for (is_centre, point) in points {
-            for side in [Side::Before, Side::After] {
-                break_it(&pair).await;
-                let task = pair.task().await;
-                let faults = if is_centre { &centre } else { &hall };
-                faults.arm(FaultPlan {
-                    point: point.into(),
-                    side,
-                    passage: 1,
-                    action: FaultAction::Crash,
-                });
-                let state = to_the_end(&pair, &task).await;
-                assert!(!faults.is_armed(), "{point} was not passed");
-                assert_eq!(state, "COMPLETED", "{point} {side:?}");
-                assert_eq!(pair.differing().await, [""; 0], "{point} {side:?}");
-            }
-        }
+        ];
+        crash_everywhere(differing(app).await, &expected).await;
     }
 
     async fn an_undelivered_result_is_reported_again_without_another_scan(app: TestApp) {

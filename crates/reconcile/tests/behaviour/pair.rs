@@ -1,5 +1,6 @@
 //! A centre and a hall with a clock each. They meet through the wire's own JSON, without sockets.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use chrono::TimeDelta;
@@ -8,12 +9,13 @@ use counterfoil_e2e::TestApp;
 use counterfoil_reconcile::form_centre::dispatch::{Halls, Sent};
 use counterfoil_reconcile::form_centre::turns::{Dispatching, Schedule};
 use counterfoil_reconcile::form_centre::{CentreSettings, answer, authority, create, grant};
-use counterfoil_reconcile::form_centre::{authorise, manifest, report};
+use counterfoil_reconcile::form_centre::{authorise, digest, manifest, report};
 use counterfoil_reconcile::service_hall::centre::{Answer, Centre};
 use counterfoil_reconcile::service_hall::turns::Working;
-use counterfoil_reconcile::service_hall::{HallSettings, receive};
+use counterfoil_reconcile::service_hall::{HallSettings, Narrowing, receive};
 use counterfoil_reconcile::wire::{
-    Ack, Authority, Coordinate, Dispatch, GrantState, ManifestPage, Question, Report,
+    Ack, AskedRange, Authority, Coordinate, Digests, Dispatch, GrantState, KeySpan, ManifestPage,
+    Question, RangeRows, Report,
 };
 use counterfoil_reconcile::{MIGRATIONS, Refusal};
 use counterfoil_task::{Engine, EngineSettings, Summary};
@@ -44,6 +46,8 @@ type Deed = Box<dyn Fn() -> Task + Send + Sync>;
 #[derive(Default)]
 pub struct Line {
     pub calls: Mutex<Vec<&'static str>>,
+    /// Bytes of what was asked and said, as the wire's own JSON.
+    pub bytes: AtomicUsize,
     bend: Mutex<Option<Bend>>,
     after: Mutex<Option<(&'static str, Deed)>>,
 }
@@ -94,6 +98,19 @@ impl Pair {
             },
             line: Arc::default(),
         }
+    }
+
+    /// The same two sides, with every row compared.
+    pub fn by_rows(mut self) -> Pair {
+        self.hall_settings.narrowing.enabled = false;
+        self
+    }
+
+    /// The same two sides, with ranges so small that a few rows are many.
+    pub fn by_ranges(mut self) -> Pair {
+        self.hall_settings.narrowing =
+            Narrowing { enabled: true, stretch_rows: 8, span_rows: 4, part_rows: 2, leaf_rows: 1 };
+        self
     }
 
     pub fn pass(&self, seconds: i64) {
@@ -231,6 +248,11 @@ impl Pair {
         self.line.calls.lock().unwrap().iter().filter(|known| **known == call).count()
     }
 
+    fn asks(&self, question: &impl serde::Serialize) {
+        let text = serde_json::to_string(question).unwrap();
+        self.line.bytes.fetch_add(text.len(), Ordering::Relaxed);
+    }
+
     /// The centre's word through the wire's own JSON, bent if the test wants so.
     async fn say<T>(&self, call: &'static str, outcome: Result<T, Refusal>) -> Answer<T>
     where
@@ -241,6 +263,7 @@ impl Pair {
             Ok(word) => {
                 // Text first: a parsed value would not keep how numbers are spelt.
                 let text = serde_json::to_string(&word).unwrap();
+                self.line.bytes.fetch_add(text.len(), Ordering::Relaxed);
                 let bent = self
                     .line
                     .bend
@@ -285,6 +308,18 @@ impl Centre for Pair {
         let (db, settings) = (&self.app.db, &self.centre_settings);
         let page = manifest::page(db, settings, task, HALL, cursor, Some(size)).await;
         self.say("manifest", page).await
+    }
+
+    async fn digests(&self, task: &str, ranges: &[AskedRange], _: Instant) -> Answer<Digests> {
+        self.asks(&ranges);
+        let said = digest::digests(&self.app.db, task, HALL, ranges).await;
+        self.say("digests", said).await
+    }
+
+    async fn rows(&self, task: &str, ranges: &[KeySpan], _: Instant) -> Answer<RangeRows> {
+        self.asks(&ranges);
+        let said = digest::rows(&self.app.db, task, HALL, ranges).await;
+        self.say("rows", said).await
     }
 
     async fn grant(&self, task: &str, _: Instant) -> Answer<GrantState> {

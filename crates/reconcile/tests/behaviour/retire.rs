@@ -16,7 +16,7 @@ async fn with_an_extra(app: TestApp) -> Pair {
     pair
 }
 
-async fn extra(pair: &Pair, number: u32, created: &str) {
+pub async fn extra(pair: &Pair, number: u32, created: &str) {
     let created = match pair.app.db.dialect_name() {
         "sqlite" => created.replace(' ', "T").replace(":00'", ":00+00:00'"),
         "postgres" => created.replace(":00'", ":00+00'"),
@@ -31,7 +31,7 @@ async fn extra(pair: &Pair, number: u32, created: &str) {
     pair.app.execute(&insert).await;
 }
 
-trait DialectName {
+pub trait DialectName {
     fn dialect_name(&self) -> &'static str;
 }
 
@@ -42,7 +42,7 @@ impl DialectName for counterfoil_db::Db {
     }
 }
 
-async fn live(pair: &Pair) -> String {
+pub async fn live(pair: &Pair) -> String {
     pair.app.value("SELECT COUNT(*) AS n FROM fc_answer_projection WHERE deleted = 0").await
 }
 
@@ -174,7 +174,7 @@ on_every_database! {
     }
 
     async fn a_grant_revoked_in_the_middle_repairs_and_retires_nothing_more(app: TestApp) {
-        let pair = with_an_extra(app).await;
+        let pair = with_an_extra(app).await.by_rows();
         pair.answer(2, Some("{\"n\":\"newer\"}")).await;
         let centre = pair.app.db.clone();
         pair.after("manifest", move || {

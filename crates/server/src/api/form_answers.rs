@@ -31,9 +31,10 @@ pub fn answers_router(db: Db, writers: Vec<String>, gate: Gate) -> Router {
         .with_state(Answers { db, writers })
 }
 
+/// An answer as it is sent: the body of a write, and a line of a file of answers.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Put {
+pub(crate) struct Put {
     answer_uuid: Option<String>,
     form_uuid: String,
     sch_id: String,
@@ -43,6 +44,21 @@ struct Put {
     /// As written: parsed by the canonicaliser, which sees what a parsed value has lost.
     values: Option<Box<RawValue>>,
     expected_revision: Option<i64>,
+}
+
+impl Put {
+    /// As the domain takes it.
+    pub(crate) fn into_write(self) -> AnswerWrite {
+        let values = self.values.as_deref().map(|values| values.get().to_owned());
+        AnswerWrite {
+            uuid: self.answer_uuid,
+            form: self.form_uuid,
+            school: self.sch_id,
+            version: self.form_version,
+            values: (!self.is_deleted).then(|| values.unwrap_or_else(|| "null".into())),
+            expected: self.expected_revision,
+        }
+    }
 }
 
 async fn put(
@@ -55,15 +71,7 @@ async fn put(
         return Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail));
     }
     let put: Put = json(&body)?;
-    let values = put.values.as_deref().map(|values| values.get().to_owned());
-    let answer = AnswerWrite {
-        uuid: put.answer_uuid,
-        form: put.form_uuid,
-        school: put.sch_id,
-        version: put.form_version,
-        values: (!put.is_deleted).then(|| values.unwrap_or_else(|| "null".into())),
-        expected: put.expected_revision,
-    };
+    let answer = put.into_write();
     write(&db, &answer, &app).await.map(Json).map_err(problem)
 }
 

@@ -9,10 +9,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use counterfoil_db::Db;
-use counterfoil_reconcile::form_centre::{CentreSettings, authorise, authority, manifest, report};
+use counterfoil_reconcile::form_centre::{
+    CentreSettings, authorise, authority, digest, manifest, report,
+};
 use counterfoil_reconcile::service_hall::{HallSettings, receive};
 use counterfoil_reconcile::wire::{
-    Ack, Authorities, Authority, Dispatch, GrantState, ManifestPage, Question, Questions, Report,
+    Ack, AskedRange, Authorities, Authority, Digests, Dispatch, GrantState, KeySpan, ManifestPage,
+    Question, Questions, RangeRows, Ranges, Report,
 };
 use counterfoil_reconcile::{Refusal, is_answer_uuid};
 use serde::Deserialize;
@@ -31,6 +34,8 @@ struct Centre {
 pub fn centre_router(db: Db, settings: CentreSettings, gate: Gate) -> Router {
     Router::new()
         .route("/oapi/form-sync/tasks/{task}/manifest", get(read_manifest))
+        .route("/oapi/form-sync/tasks/{task}/digests", post(read_digests))
+        .route("/oapi/form-sync/tasks/{task}/rows", post(read_rows))
         .route("/oapi/form-sync/tasks/{task}/grant", get(read_grant))
         .route("/oapi/form-sync/tasks/{task}/answers/{uuid}", get(read_answer))
         .route("/oapi/form-sync/tasks/{task}/answers", post(read_answers))
@@ -61,6 +66,26 @@ async fn read_manifest(
     let PageQuery { cursor, size } = query(asked)?;
     let page = manifest::page(&db, &settings, &task, &app, cursor.as_deref(), size).await;
     page.map(Json).map_err(problem)
+}
+
+async fn read_digests(
+    State(Centre { db, .. }): State<Centre>,
+    Caller(app): Caller,
+    Path(task): Path<String>,
+    body: Bytes,
+) -> Result<Json<Digests>, Problem> {
+    let Ranges { ranges } = json::<Ranges<AskedRange>>(&body)?;
+    digest::digests(&db, &task, &app, &ranges).await.map(Json).map_err(problem)
+}
+
+async fn read_rows(
+    State(Centre { db, .. }): State<Centre>,
+    Caller(app): Caller,
+    Path(task): Path<String>,
+    body: Bytes,
+) -> Result<Json<RangeRows>, Problem> {
+    let Ranges { ranges } = json::<Ranges<KeySpan>>(&body)?;
+    digest::rows(&db, &task, &app, &ranges).await.map(Json).map_err(problem)
 }
 
 async fn read_grant(

@@ -15,14 +15,3 @@ mod cursor;
 mod fields;
 
 pub(crate) use cursor::{cursor_of, place_of};
-
-use axum::http::StatusCode;
-use counterfoil_db::Db;
-
-/// Whether the database answers: what `/readyz` says.
-pub async fn ready(db: Db) -> (StatusCode, &'static str) {
-    match db.now().await {
-        Ok(_) => (StatusCode::OK, "ready\n"),
-        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the database does not answer\n"),
-    }
-}

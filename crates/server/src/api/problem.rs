@@ -103,6 +103,12 @@ pub enum RequestFault {
     /// The path takes other methods only.
     #[error("this path does not take that method")]
     Method,
+    /// No door has this path.
+    #[error("there is nothing at this path")]
+    Path,
+    /// It took too long to be read or answered.
+    #[error("the request took too long and was given up; what it committed stands")]
+    TimeOut,
 }
 
 impl RequestFault {
@@ -117,6 +123,8 @@ impl RequestFault {
             RequestFault::MediaType => "unsupported-media-type",
             RequestFault::Origin => "foreign-origin",
             RequestFault::Method => "method-not-allowed",
+            RequestFault::Path => "path-not-found",
+            RequestFault::TimeOut => "request-timeout",
         }
     }
 
@@ -130,6 +138,8 @@ impl RequestFault {
             RequestFault::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             RequestFault::Origin => StatusCode::FORBIDDEN,
             RequestFault::Method => StatusCode::METHOD_NOT_ALLOWED,
+            RequestFault::Path => StatusCode::NOT_FOUND,
+            RequestFault::TimeOut => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 

@@ -47,7 +47,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 
 /// What a door needs to know to let programs in.
 #[derive(Debug, Clone)]
-pub struct Gate(Arc<Inner>);
+pub struct Gate {
+    inner: Arc<Inner>,
+    max_body: usize,
+}
 
 #[derive(Debug)]
 struct Inner {
@@ -56,7 +59,6 @@ struct Inner {
     ring: Keyring,
     terms: Terms,
     public_url: String,
-    max_body: usize,
 }
 
 impl Gate {
@@ -65,26 +67,31 @@ impl Gate {
     /// # Errors
     /// A key that is none.
     pub fn new(db: &Db, config: &Config) -> Result<Gate> {
-        Ok(Gate(Arc::new(Inner {
+        let inner = Inner {
             db: db.clone(),
             nonces: NonceTable::new(db.clone()),
             ring: config.keyring()?,
             terms: config.signing.terms(),
             public_url: config.signing.public_url.trim_end_matches('/').to_owned(),
-            max_body: MAX_BODY_BYTES,
-        })))
+        };
+        Ok(Gate { inner: Arc::new(inner), max_body: MAX_BODY_BYTES })
+    }
+
+    /// The same door for longer bodies.
+    pub fn taking(&self, max_body: usize) -> Gate {
+        Gate { inner: Arc::clone(&self.inner), max_body }
     }
 
     /// Our own app key.
     pub fn app_key(&self) -> &str {
-        self.0.ring.app_key()
+        self.inner.ring.app_key()
     }
 
     /// The URI that a request was signed for, as far as we can know.
     fn target_uri(&self, parts: &request::Parts) -> String {
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-        if !self.0.public_url.is_empty() {
-            return format!("{}{path}", self.0.public_url);
+        if !self.inner.public_url.is_empty() {
+            return format!("{}{path}", self.inner.public_url);
         }
         let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
         format!("http://{}{path}", host.unwrap_or_default())
@@ -119,10 +126,10 @@ pub async fn admit(State(gate): State<Gate>, request: Request, next: Next) -> Re
         headers: listed(&parts.headers),
         body: Bytes::new(),
     };
-    let Ok(now) = gate.0.db.now().await else {
+    let Ok(now) = gate.inner.db.now().await else {
         return unavailable();
     };
-    let most = gate.0.max_body;
+    let most = gate.max_body;
     let declared = parts.headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok());
     let is_long = declared.and_then(|v| v.parse().ok()).is_some_and(|length: usize| length > most);
     match if is_long { None } else { to_bytes(body, most).await.ok() } {
@@ -133,7 +140,7 @@ pub async fn admit(State(gate): State<Gate>, request: Request, next: Next) -> Re
             return answer(&gate, &received, "", now, problem.into_response()).await;
         }
     }
-    let verified = match verify_request(received.parts(), &gate.0.ring, now, gate.0.terms) {
+    let verified = match verify_request(received.parts(), &gate.inner.ring, now, gate.inner.terms) {
         Ok(verified) => verified,
         Err(error) => return refuse(&error, &received),
     };
@@ -154,7 +161,7 @@ pub async fn admit(State(gate): State<Gate>, request: Request, next: Next) -> Re
 
 async fn remember(gate: &Gate, verified: &Verified) -> Result<bool, counterfoil_db::Error> {
     let Verified { app, nonce, keep_nonce_until } = verified;
-    gate.0.nonces.remember(app, nonce, *keep_nonce_until).await
+    gate.inner.nonces.remember(app, nonce, *keep_nonce_until).await
 }
 
 /// 401 and nothing else: why is for our own log.
@@ -183,12 +190,12 @@ async fn answer(
     };
     let kind = HeaderValue::from_static("application/octet-stream");
     parts.headers.entry(header::CONTENT_TYPE).or_insert(kind);
-    let signed = gate.0.ring.key_for(peer).map(|key| {
+    let signed = gate.inner.ring.key_for(peer).map(|key| {
         let headers = listed(&parts.headers);
         let answered =
             ResponseParts { status: parts.status.as_u16(), headers: &headers, body: &body };
         let app = gate.app_key();
-        sign_response(answered, received.parts(), app, &key, now, gate.0.terms)
+        sign_response(answered, received.parts(), app, &key, now, gate.inner.terms)
     });
     match signed {
         Some(Ok(added)) => {

@@ -101,8 +101,18 @@ fn said(done: &demo::Done, url: &str) -> Output {
         })
         .collect();
     let failed = done.proofs.iter().any(|proof| !proof.holds);
+    let found: Vec<Vec<String>> = done
+        .found
+        .iter()
+        .map(|row| {
+            let numbers = [row.made.to_string(), row.found.to_string()];
+            let [made, found] = numbers;
+            let words = [row.outcome.to_owned(), row.why.to_owned()];
+            [vec![row.kind.to_owned(), row.cause.to_owned(), made, found], words.into()].concat()
+        })
+        .collect();
     let text = format!(
-        "Synthetic month from seed {}. Order {} (id {}).\n\n{}\n\nLook around:\n  \
+        "Synthetic month from seed {}. Order {} (id {}).\n\n{}\n\n{}\n\nLook around:\n  \
          counterfoil --database {url} order show {}\n  \
          counterfoil --database {url} order diff {} 1 2\n  \
          counterfoil --database {url} check\n\n\
@@ -111,6 +121,7 @@ fn said(done: &demo::Done, url: &str) -> Output {
         done.order_no,
         done.order,
         table(&["PROVED", "FIGURES"], &rows),
+        table(&["DIFFERENCE", "MADE BY", "MADE", "FOUND", "THEN", "WHY"], &found),
         done.order_no,
         done.order_no,
         done.database.with_file_name("proof.xlsx").display(),
@@ -118,6 +129,7 @@ fn said(done: &demo::Done, url: &str) -> Output {
     let json = json!({
         "seed": done.seed, "database": url, "paymentOrderId": done.order,
         "orderNo": done.order_no, "proofs": done.proofs,
+        "reconciliation": done.found,
     });
     Output::new(json, text).failed(failed)
 }

@@ -44,6 +44,7 @@ pub(super) async fn run(session: &Session) -> Result<Output> {
     findings.push(keys(&session.config));
     findings.push(address(&session.config.server.listen).await);
     findings.push(review_centre(session).await);
+    findings.push(xxl_job(&session.config).await);
     let failed = findings.iter().any(|finding| !finding.good);
     let json: Vec<_> = findings
         .iter()
@@ -81,19 +82,11 @@ async fn clock(db: &Db) -> Finding {
 }
 
 async fn migrations(db: &Db) -> Finding {
-    let missing = match wiring::missing_migrations(db).await {
-        Ok(missing) => missing,
-        Err(error) => {
-            return Finding { what: "migrations", good: false, said: error.to_string() };
-        }
-    };
-    let good = missing.is_empty();
-    let said = if good {
-        "all applied".to_owned()
-    } else {
-        format!("{missing:?} are missing; run `counterfoil migrate`")
-    };
-    Finding { what: "migrations", good, said }
+    let what = "migrations";
+    match wiring::schema(db).await.and_then(|schema| schema.accept()) {
+        Ok(()) => Finding { what, good: true, said: "all applied".to_owned() },
+        Err(error) => Finding { what, good: false, said: error.to_string() },
+    }
 }
 
 /// Work, hints and cron as `serve` makes them of the configuration.
@@ -152,6 +145,11 @@ async fn review_centre(session: &Session) -> Finding {
         let said = "this process's own (set review.url for another)".to_owned();
         return Finding { what, good: true, said };
     }
+    reached(what, url).await
+}
+
+/// Whether somebody accepts connections at a URL's host.
+async fn reached(what: &'static str, url: &str) -> Finding {
     let host = url.split("://").nth(1).unwrap_or(url).split('/').next().unwrap_or_default();
     let host = if host.contains(':') { host.to_owned() } else { format!("{host}:80") };
     match tokio::time::timeout(MAX_CONNECT, TcpStream::connect(&host)).await {
@@ -159,4 +157,31 @@ async fn review_centre(session: &Session) -> Finding {
         Ok(Err(error)) => Finding { what, good: false, said: format!("{host}: {error}") },
         Err(_) => Finding { what, good: false, said: format!("{host} does not answer in time") },
     }
+}
+
+/// The executor as `serve` makes it of the configuration, and whether an admin is there.
+async fn xxl_job(config: &Config) -> Finding {
+    let what = "xxl-job";
+    let executor = &config.xxl_job;
+    if !executor.is_configured() {
+        let said = "no executor (set xxl-job.admin-addresses to be one)".to_owned();
+        return Finding { what, good: true, said };
+    }
+    let refused = || -> Result<()> {
+        executor.admins(&executor.token()?)?;
+        executor.registered_address(config.server.listen.parse()?)?;
+        std::fs::create_dir_all(&executor.data_dir)?;
+        Ok(())
+    };
+    if let Err(error) = refused() {
+        return Finding { what, good: false, said: format!("{error:#}") };
+    }
+    let mut last = Finding { what, good: false, said: String::new() };
+    for address in &executor.admin_addresses {
+        last = reached(what, address).await;
+        if last.good {
+            break;
+        }
+    }
+    last
 }

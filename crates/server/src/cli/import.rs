@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::watch::Watch;
 use super::{Output, Session};
-use crate::files;
+use crate::{answer_file, files};
 
 /// What to import: CSV in UTF-8, or the first sheet of an XLSX file.
 #[derive(Debug, clap::Subcommand)]
@@ -26,6 +26,8 @@ pub(super) enum Command {
     Companies(Args),
     /// Dictionary entries: ASSET_MANAGER says for whom the treasury pays
     Dictionary(Args),
+    /// Answers of the form centre: CSV, XLSX or JSON lines, each row one write in its order
+    Answers(Args),
 }
 
 /// A file.
@@ -46,18 +48,25 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
         Command::Partners(args) => ("partners", args),
         Command::Companies(args) => ("companies", args),
         Command::Dictionary(args) => ("dictionary", args),
+        Command::Answers(args) => ("answers", args),
     };
     let name = args.file.display();
     let watch = Watch::new(session, format!("{what} of {name}"), Some("rows read"));
     let count = watch.counter();
-    let sheet = files::open(&args.file)?.inspect(move |_| count());
     let options = ImportOptions { partial: args.partial };
+    if let Command::Answers(_) = &command {
+        let actor = session.actor();
+        let imported = answer_file::import(&db, &args.file, options, &actor, count).await?;
+        drop(watch);
+        return Ok(said(what, &imported));
+    }
+    let sheet = files::open(&args.file)?.inspect(move |_| count());
     let imported = match &command {
         Command::Bills(_) => import_bills(&db, sheet, options).await?,
         Command::Accounts(_) => import_accounts(&db, sheet, options).await?,
         Command::Partners(_) => import_partners(&db, sheet, options).await?,
         Command::Companies(_) => import_companies(&db, sheet, options).await?,
-        Command::Dictionary(_) => import_dictionary(&db, sheet, options).await?,
+        _ => import_dictionary(&db, sheet, options).await?,
     };
     drop(watch);
     Ok(said(what, &imported))

@@ -8,6 +8,10 @@ use crate::wiring;
 
 pub(super) async fn run(session: &Session) -> Result<Output> {
     let db = session.open().await?;
+    let schema = wiring::schema(&db).await?;
+    if !schema.unknown.is_empty() {
+        schema.accept()?;
+    }
     let applied = counterfoil_db::migrate(&db, &wiring::migrations()).await?;
     let text = match applied.len() {
         0 => "the database is up to date".to_owned(),

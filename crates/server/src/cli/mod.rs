@@ -1,6 +1,7 @@
 //! Commands. One file a group; each answers an [`Output`] and never prints by itself.
 
 mod account;
+mod answer;
 mod answer_delivery;
 mod bench;
 mod bill;
@@ -11,6 +12,7 @@ mod delivery;
 mod demo;
 mod doctor;
 mod export;
+mod grant;
 mod import;
 mod job;
 mod migrate;
@@ -20,6 +22,7 @@ mod output;
 mod partner;
 mod push_batch;
 mod reconcile;
+mod reconcile_watch;
 mod record_payment;
 mod review;
 mod serve;
@@ -82,7 +85,7 @@ enum Command {
     Demo(demo::Args),
     /// Looks at configuration, connections, clock and migrations
     Doctor,
-    /// Imports bills, accounts, partners or project companies from CSV or XLSX
+    /// Imports bills, accounts, partners, project companies or answers from a file
     #[command(subcommand)]
     Import(import::Command),
     /// Writes an order's lines, payments or proof pack, or tasks, into a file
@@ -112,7 +115,13 @@ enum Command {
     Account(account::Command),
     /// The canonical text and content hash of one answer
     Canon(canon::Args),
-    /// Notices to partners: list, show, redeliver one
+    /// Answers of the form centre: put, delete, get one
+    #[command(subcommand)]
+    Answer(answer::Command),
+    /// Which consumer may see which answers: set, revoke, list
+    #[command(subcommand)]
+    Grant(grant::Command),
+    /// Notices to partners: list, show, redeliver one; answers: failed, replay
     #[command(subcommand)]
     Delivery(delivery::Command),
     /// Partners' keys: list, add, retire
@@ -157,14 +166,8 @@ impl Session {
     /// Opens the configured database, and refuses one whose tables are not up to date.
     pub async fn open_migrated(&self) -> Result<Db> {
         let db = self.open().await?;
-        let missing = wiring::missing_migrations(&db).await?;
-        if missing.is_empty() {
-            return Ok(db);
-        }
-        let message = format!(
-            "the database lacks the migrations {missing:?}; run `counterfoil migrate` first"
-        );
-        Err(Failure { code: "not-migrated", message }.into())
+        wiring::schema(&db).await?.accept()?;
+        Ok(db)
     }
 
     /// Opens the configured database under another clock.
@@ -279,6 +282,8 @@ async fn run(cli: Cli) -> Result<Output> {
         Command::Bill(args) => bill::run(&session, &args).await,
         Command::Account(command) => account::run(&session, command).await,
         Command::Canon(args) => canon::run(&args),
+        Command::Answer(command) => answer::run(&session, command).await,
+        Command::Grant(command) => grant::run(&session, command).await,
         Command::Delivery(command) => delivery::run(&session, command).await,
         Command::Partner(command) => partner::run(&session, command).await,
         Command::Reconcile(command) => reconcile::run(&session, command).await,

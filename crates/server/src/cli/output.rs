@@ -158,6 +158,9 @@ fn code_of(error: &anyhow::Error) -> &'static str {
         if let Some(fault) = cause.downcast_ref::<counterfoil_protocol::canon::Unhashable>() {
             return fault.code();
         }
+        if let Some(refusal) = cause.downcast_ref::<crate::rerun::TaskRefusal>() {
+            return refusal.code();
+        }
         if let Some(failure) = cause.downcast_ref::<Failure>() {
             return failure.code;
         }

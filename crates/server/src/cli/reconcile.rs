@@ -9,8 +9,9 @@ use counterfoil_task::Summary;
 use serde_json::{Value, json};
 
 use super::output::{Failure, table};
-use super::{Output, Session};
+use super::{Output, Session, reconcile_watch};
 use crate::api::form_admin::scope_of;
+use crate::findings;
 use crate::reconcile_wiring::HANDLERS;
 
 /// What to do with reconciliation.
@@ -40,6 +41,9 @@ pub(super) enum Command {
     Show {
         /// Its id
         task: String,
+        /// Waits for its end and shows how far it has come; exits 1 unless it is COMPLETED
+        #[arg(long)]
+        follow: bool,
     },
     /// Cancels a task, once or again
     Cancel {
@@ -49,7 +53,8 @@ pub(super) enum Command {
         #[arg(long, default_value = "")]
         reason: String,
     },
-    /// Runs one round each of schedule, dispatch and work, as far as they are enabled
+    /// Runs one round each of schedule, dispatch and work, as far as they are enabled, and shows
+    /// what was found of each task
     Run,
 }
 
@@ -83,7 +88,13 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
             let filter = TaskFilter { state, consumer, form, before };
             tasks(&db, &filter, limit).await
         }
-        Command::Show { task } => show(&db, &task).await,
+        Command::Show { task, follow } => {
+            if follow {
+                reconcile_watch::follow(session, &db, &task).await?;
+            }
+            let (output, state) = show(&db, &task).await?;
+            Ok(output.failed(follow && state != "COMPLETED"))
+        }
         Command::Cancel { task, reason } => {
             let done = dispatch::cancel(&db, &task, &session.actor(), &reason).await?;
             let (task, _) = list::one(&db, &task).await?;
@@ -143,12 +154,12 @@ async fn tasks(db: &Db, filter: &TaskFilter, limit: u32) -> Result<Output> {
     Ok(Output::new(json!({ "items": items, "next": next }), table(&header, &rows)))
 }
 
-async fn show(db: &Db, task: &str) -> Result<Output> {
+async fn show(db: &Db, task: &str) -> Result<(Output, String)> {
     let (task, reports) = list::one(db, task).await?;
     let shown = list::shown(&task);
     let mut text = String::new();
     if let Value::Object(fields) = &shown {
-        for (name, value) in fields {
+        for (name, value) in fields.iter().filter(|(name, _)| *name != "counts") {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             text.push_str(&format!("{name}: {value}\n"));
         }
@@ -156,20 +167,38 @@ async fn show(db: &Db, task: &str) -> Result<Output> {
     for report in &reports {
         let errors = report.errors.as_array().map_or(0, Vec::len);
         text.push_str(&format!(
-            "attempt {}: {} at {}, {}; {errors} items\n",
-            report.attempt, report.state, report.received_at, report.counts
+            "attempt {}: {} at {}; {}; {errors} items\n",
+            report.attempt,
+            report.state,
+            report.received_at,
+            findings::line(&report.counts)
         ));
     }
-    Ok(Output::new(json!({ "task": shown, "results": reports }), text))
+    let kinds: Vec<Vec<String>> = findings::nonzero(&shown["counts"])
+        .map(|(kind, count, meaning)| vec![kind.into(), count.to_string(), meaning.into()])
+        .collect();
+    if !kinds.is_empty() {
+        text.push_str(&table(&["KIND", "COUNT", "WHAT IT MEANS"], &kinds));
+    }
+    Ok((Output::new(json!({ "task": shown, "results": reports }), text), task.state))
 }
 
 async fn rounds(session: &Session, db: &Db) -> Result<Output> {
     let engine = session.engine(db).await?;
+    let began = db.now().await?;
     let mut summaries: Vec<Summary> = Vec::new();
-    for handler in HANDLERS {
-        summaries.push(engine.round(handler, "").await?);
-    }
+    let running = async {
+        for handler in HANDLERS {
+            summaries.push(engine.round(handler, "").await?);
+        }
+        anyhow::Ok(())
+    };
+    reconcile_watch::watched(session, db, began, running).await?;
     let failed = summaries.iter().any(|summary| !summary.is_success());
-    let text: Vec<String> = summaries.iter().map(super::job::describe).collect();
-    Ok(Output::new(json!({ "rounds": summaries }), text.join("\n")).failed(failed))
+    let (tasks, works) = reconcile_watch::since(db, began).await?;
+    let mut text: Vec<String> = summaries.iter().map(super::job::describe).collect();
+    text.extend(reconcile_watch::said(&tasks, &works));
+    let tasks: Vec<Value> = tasks.iter().map(list::shown).collect();
+    let json = json!({ "rounds": summaries, "tasks": tasks, "works": works });
+    Ok(Output::new(json, text.join("\n")).failed(failed))
 }

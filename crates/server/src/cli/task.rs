@@ -1,16 +1,15 @@
 //! `counterfoil task`: list, show, rerun, cancel, trace.
 
 use anyhow::Result;
-use counterfoil_db::{Db, Read, Row, sql};
+use counterfoil_db::Db;
 use counterfoil_protocol::TaskCode;
-use counterfoil_task::{CancelOutcome, TRACE_OF_TASK, TaskStatus, cancel};
+use counterfoil_task::TaskStatus;
+use counterfoil_task::view::{self, TaskQuery, TaskView};
 use serde_json::{Value, json};
 
 use super::output::{Failure, table, tries};
 use super::{Output, Session};
-
-/// Rows of a list.
-const MAX_LISTED: u32 = 200;
+use crate::rerun::{self, TaskRefusal, Wish};
 
 /// What to do with tasks.
 #[derive(Debug, clap::Subcommand)]
@@ -23,7 +22,7 @@ pub(super) enum Command {
         /// Only this task type
         #[arg(long)]
         r#type: Option<String>,
-        /// Only tasks before this id (the last one of the page before)
+        /// Only tasks before this id (nextBefore of the page before)
         #[arg(long)]
         before: Option<i64>,
         /// Rows at most
@@ -65,110 +64,62 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
     let db = session.open_migrated().await?;
     match command {
         Command::List { status, r#type, before, limit } => {
-            list(&db, status.as_deref(), r#type.as_deref(), before, limit).await
+            let status = status.as_deref().map(parse_status).transpose()?;
+            let limit = Some(limit);
+            list(&db, &TaskQuery { status, task_type: r#type, before, limit }).await
         }
         Command::Show { task } => show(&db, &task).await,
         Command::Rerun { task, reason, dry_run } => {
-            rerun(session, &db, &task, &reason, dry_run).await
+            let wish = Wish { user: session.user()?, reason: &reason };
+            rerun_one(session, &db, &task, wish, dry_run).await
         }
-        Command::Cancel { task, reason } => cancel_one(session, &db, &task, &reason).await,
+        Command::Cancel { task, reason } => {
+            let wish = Wish { user: session.user()?, reason: &reason };
+            let code = rerun::give_up(&db, &task, wish).await?;
+            let json = json!({ "taskCode": code.as_str(), "status": "CANCELLED" });
+            Ok(Output::new(json, format!("{code} is CANCELLED, for good")))
+        }
         Command::Trace { task } => trace(&db, &task).await,
     }
 }
 
-const COLUMNS: &str = "id, task_code, task_type, business_key, task_data, task_status,
-    COALESCE(retry_count, 0) AS retries, COALESCE(max_retry_count, 3) AS most,
-    next_execute_time, COALESCE(running_attempt, 0) AS attempt, lost_attempts, error_message,
-    create_time, update_time";
-
-fn status_of(row: &Row) -> Result<TaskStatus> {
-    let code = row.int("task_status")?;
-    TaskStatus::of_code(code).ok_or_else(|| anyhow::anyhow!("task_status {code} is unknown"))
-}
-
-fn as_json(row: &Row) -> Result<Value> {
-    Ok(json!({
-        "id": row.int("id")?,
-        "taskCode": row.text("task_code")?,
-        "taskType": row.text("task_type")?,
-        "businessKey": row.text("business_key")?,
-        "status": status_of(row)?.to_string(),
-        "taskStatus": row.int("task_status")?,
-        "retryCount": row.int("retries")?,
-        "maxRetryCount": row.int("most")?,
-        "nextExecuteTime": row.maybe_instant("next_execute_time")?,
-        "runningAttempt": row.int("attempt")?,
-        "lostAttempts": row.int("lost_attempts")?,
-        "errorMessage": row.maybe_text("error_message")?,
-        "createTime": row.instant("create_time")?,
-        "updateTime": row.instant("update_time")?,
-    }))
-}
-
-async fn list(
-    db: &Db,
-    status: Option<&str>,
-    task_type: Option<&str>,
-    before: Option<i64>,
-    limit: u32,
-) -> Result<Output> {
-    let status = status.map(parse_status).transpose()?;
-    let query = counterfoil_db::Query::built(format!(
-        "SELECT {COLUMNS} FROM fi_async_task
-         WHERE deleted = 0 AND id < :before AND (:any_status = 1 OR task_status = :status)
-           AND (:any_type = 1 OR task_type = :task_type)
-         ORDER BY id DESC LIMIT :limit"
-    ))
-    .bind("before", before.unwrap_or(i64::MAX))
-    .bind("any_status", status.is_none())
-    .bind("status", status.map_or(0, TaskStatus::code))
-    .bind("any_type", task_type.is_none())
-    .bind("task_type", task_type.unwrap_or_default())
-    .bind("limit", limit.clamp(1, MAX_LISTED));
-    let rows = db.rows(query).await?;
-    let json: Vec<Value> = rows.iter().map(as_json).collect::<Result<_>>()?;
-    let mut shown = Vec::new();
-    for row in &rows {
-        let due = row.maybe_instant("next_execute_time")?;
-        shown.push(vec![
-            row.text("task_code")?,
-            row.text("business_key")?,
-            status_of(row)?.to_string(),
-            tries(row.int("retries")?, row.int("most")?),
+async fn list(db: &Db, query: &TaskQuery) -> Result<Output> {
+    let page = view::list(db, query).await?;
+    let row = |task: &TaskView| {
+        let due = task.next_execute_time;
+        vec![
+            task.task_code.clone(),
+            task.business_key.clone(),
+            task.status.clone(),
+            tries(task.retry_count, task.max_retry_count),
             due.map_or_else(String::new, |due| due.to_rfc3339()),
-            row.maybe_text("error_message")?.unwrap_or_default().chars().take(60).collect(),
-        ]);
-    }
+            task.error_message.iter().flat_map(|message| message.chars()).take(60).collect(),
+        ]
+    };
+    let shown: Vec<_> = page.tasks.iter().map(row).collect();
     let header = ["CODE", "KEY", "STATUS", "RETRIES", "NEXT", "ERROR"];
     let text = if shown.is_empty() { "no task matches".into() } else { table(&header, &shown) };
-    Ok(Output::new(json!({ "tasks": json }), text))
+    Ok(Output::new(page, text))
 }
 
 fn parse_status(text: &str) -> Result<TaskStatus> {
-    let upper = text.to_uppercase();
-    let found = TaskStatus::ALL.into_iter().find(|status| status.to_string() == upper);
-    found.ok_or_else(|| {
+    TaskStatus::named(text).ok_or_else(|| {
         let message =
             format!("--status {text}: must be PENDING, RUNNING, SUCCESS, FAILED or CANCELLED");
         Failure { code: "invalid-input", message }.into()
     })
 }
 
-async fn find(db: &Db, task: &str) -> Result<Row> {
-    let query = counterfoil_db::Query::built(format!(
-        "SELECT {COLUMNS} FROM fi_async_task
-         WHERE deleted = 0 AND (task_code = :task OR business_key = :task)
-         ORDER BY id LIMIT 1"
-    ))
-    .bind("task", task);
-    let message = format!("there is no task with the code or business key {task}");
-    db.row(query).await?.ok_or_else(|| Failure { code: "task-not-found", message }.into())
+async fn find(db: &Db, named: &str) -> Result<TaskView> {
+    let found = view::find(db, named).await?;
+    Ok(found.ok_or_else(|| TaskRefusal::NotFound(named.to_owned()))?)
 }
 
-async fn show(db: &Db, task: &str) -> Result<Output> {
-    let row = find(db, task).await?;
-    let mut json = as_json(&row)?;
-    json["taskData"] = json!(row.maybe_text("task_data")?);
+async fn show(db: &Db, named: &str) -> Result<Output> {
+    let task = find(db, named).await?;
+    let data = view::data_of(db, &TaskCode::stored(task.task_code.clone())).await?;
+    let mut json = serde_json::to_value(&task)?;
+    json["taskData"] = json!(data);
     let mut text = String::new();
     if let Value::Object(fields) = &json {
         for (field, value) in fields {
@@ -179,84 +130,46 @@ async fn show(db: &Db, task: &str) -> Result<Output> {
     Ok(Output::new(json, text))
 }
 
-async fn trace(db: &Db, task: &str) -> Result<Output> {
-    let row = find(db, task).await?;
-    let code = row.text("task_code")?;
-    let query = sql!(TRACE_OF_TASK, code = code.as_str(), limit = MAX_LISTED);
-    let mut json = Vec::new();
-    let mut shown = Vec::new();
-    for row in db.rows(query).await? {
-        let detail = row.maybe_text("detail")?;
-        json.push(json!({
-            "action": row.text("action")?,
-            "sourceTaskCode": row.maybe_text("source_task_code")?,
-            "result": row.text("result")?,
-            "detail": detail,
-            "operatorUserId": row.maybe_int("operator_user_id")?,
-            "time": row.instant("create_time")?,
-        }));
-        shown.push(vec![
-            row.instant("create_time")?.to_rfc3339(),
-            row.text("action")?,
-            row.text("result")?,
-            row.maybe_int("operator_user_id")?.map_or_else(String::new, |id| id.to_string()),
-            detail.unwrap_or_default(),
-        ]);
-    }
+async fn trace(db: &Db, named: &str) -> Result<Output> {
+    let code = TaskCode::stored(find(db, named).await?.task_code);
+    let trace = view::trace_of(db, &code).await?;
+    let row = |one: &view::TraceView| {
+        vec![
+            one.time.to_rfc3339(),
+            one.action.clone(),
+            one.result.clone(),
+            one.operator_user_id.map_or_else(String::new, |id| id.to_string()),
+            one.detail.clone().unwrap_or_default(),
+        ]
+    };
+    let shown: Vec<_> = trace.iter().map(row).collect();
     let text = table(&["TIME", "ACTION", "RESULT", "USER", "DETAIL"], &shown);
-    Ok(Output::new(json!({ "taskCode": code, "trace": json }), text))
+    Ok(Output::new(json!({ "taskCode": code.as_str(), "trace": trace }), text))
 }
 
-async fn cancel_one(session: &Session, db: &Db, task: &str, reason: &str) -> Result<Output> {
-    let user = session.user()?;
-    anyhow::ensure!(!reason.trim().is_empty(), "--reason must say why");
-    let code = TaskCode::stored(find(db, task).await?.text("task_code")?);
-    match cancel(db, &code, user, reason).await? {
-        CancelOutcome::Cancelled => Ok(Output::new(
-            json!({ "taskCode": code.as_str(), "status": "CANCELLED" }),
-            format!("{code} is CANCELLED, for good"),
-        )),
-        CancelOutcome::Refused(status) => {
-            let message = format!("{code} is {status}: only PENDING or FAILED can be cancelled");
-            Err(Failure { code: "task-state", message }.into())
-        }
-        CancelOutcome::Unknown => {
-            let message = format!("there is no task {code}");
-            Err(Failure { code: "task-not-found", message }.into())
-        }
-    }
-}
-
-async fn rerun(
+async fn rerun_one(
     session: &Session,
     db: &Db,
-    task: &str,
-    reason: &str,
+    named: &str,
+    wish: Wish<'_>,
     dry_run: bool,
 ) -> Result<Output> {
-    let user = session.user()?;
-    anyhow::ensure!(!reason.trim().is_empty(), "--reason must say why");
-    let row = find(db, task).await?;
-    let code = TaskCode::stored(row.text("task_code")?);
-    let task_type = row.text("task_type")?;
     let engine = session.engine(db).await?;
-    let kind = engine.kinds().find(|kind| kind.task_type == task_type);
-    let Some(kind) = kind else {
-        let message = format!("no handler of this build works on {task_type}");
-        return Err(Failure { code: "unknown-handler", message }.into());
+    let done = match dry_run {
+        true => rerun::plan(&engine, named).await?,
+        false => rerun::rerun(&engine, named, wish).await?,
     };
-    let plan = counterfoil_task::rerun_plan(db, &code, engine.takeover_of(kind.handler)).await?;
-    if dry_run || !plan.will_run {
-        let json = json!({ "taskCode": code.as_str(), "handler": kind.handler, "plan": plan });
-        return Ok(Output::new(json, plan.text()).failed(!dry_run));
-    }
-    counterfoil_task::trace_rerun(db, &code, user, reason).await?;
-    let parameter = json!({ "taskCode": code.as_str() }).to_string();
-    let summary = engine.round(kind.handler, &parameter).await?;
-    let failed = !summary.is_success();
+    let Some(summary) = done.summary else {
+        let text = done.plan.text();
+        let json = json!({
+            "taskCode": done.task_code, "handler": done.handler, "plan": done.plan,
+        });
+        return Ok(Output::new(json, text).failed(!dry_run));
+    };
     let text = format!(
-        "{code}: claimed {}, succeeded {}, skipped {}, failed {}",
-        summary.claimed, summary.succeeded, summary.skipped, summary.failed
+        "{}: claimed {}, succeeded {}, skipped {}, failed {}",
+        done.task_code, summary.claimed, summary.succeeded, summary.skipped, summary.failed
     );
+    let failed = !summary.is_success();
     Ok(Output::new(&summary, text).failed(failed))
 }

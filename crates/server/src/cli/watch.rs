@@ -38,6 +38,11 @@ impl Watch {
         Watch(bar)
     }
 
+    /// Says what goes on now.
+    pub(super) fn say(&self, what: String) {
+        self.0.set_message(what);
+    }
+
     /// What counts: one call a unit.
     pub(super) fn counter(&self) -> impl Fn() + Send + 'static {
         let bar = self.0.clone();

@@ -4,7 +4,8 @@
 //! revised to V2, whose activation is killed in the middle and goes on in another process. V2 is
 //! approved, applied and refreshed; partners are told, a bank refuses some payments, which are
 //! fixed and pushed again alone, until the order is PAID. A second order is rejected, revised and
-//! paid offline, a third has nothing to pay. What was proved goes into a proof pack.
+//! paid offline, a third has nothing to pay. What was proved goes into a proof pack. Then a form
+//! centre and a service hall whose sets were made to differ find every difference.
 
 mod approve;
 mod others;
@@ -12,6 +13,7 @@ mod outside;
 mod progress;
 mod prove;
 mod steps;
+mod two_sets;
 
 use std::path::{Path, PathBuf};
 
@@ -27,6 +29,10 @@ use crate::{proof_file, sample, wiring};
 
 pub use progress::Progress;
 pub use prove::Proof;
+pub use two_sets::Found;
+
+/// Answers for each station of the sample month.
+const ANSWERS_A_LINE: u32 = 8;
 
 /// Who prepares the order in the demo.
 pub const PREPARER: UserId = UserId(7);
@@ -44,6 +50,8 @@ pub struct Done {
     pub order_no: String,
     /// What was proved, in the order of the story.
     pub proofs: Vec<Proof>,
+    /// What the first reconciliation found, by kind.
+    pub found: Vec<Found>,
 }
 
 /// Runs the demo with `lines` stations in `folder`.
@@ -88,10 +96,13 @@ pub async fn run(config: &Config, folder: &Path, lines: u32, progress: &Progress
     progress.step("proof");
     proofs.push(proof_pack(&config, &db, folder, v2.order).await?);
     proofs.push(prove::rules(&db).await?);
+    let compared = two_sets::run(folder, lines * ANSWERS_A_LINE, progress).await?;
+    proofs.extend(compared.proofs);
+    let found = compared.found;
     let order_no = prove::order_number(&db, v1.order).await?;
     progress.done();
     let order = v1.order;
-    Ok(Done { seed: sample::DEFAULT_SEED, database, order, order_no, proofs })
+    Ok(Done { seed: sample::DEFAULT_SEED, database, order, order_no, proofs, found })
 }
 
 /// The pack in both forms, from the rows as they stand.

@@ -4,12 +4,13 @@ use std::io::{Chain, Read};
 
 use counterfoil_payment::bill_import::{RowFault, SheetRow, Unread};
 
-use super::{MAX_CELL_BYTES, MAX_COLUMNS, Source};
+use super::{MAX_COLUMNS, Source};
 
 /// Reads record by record; the file is never in memory as a whole.
 pub(super) struct CsvRows {
     reader: csv::Reader<Chain<Box<dyn Source>, &'static [u8]>>,
     record: csv::ByteRecord,
+    max_cell: usize,
     /// The header's cells, to name columns by.
     header: Option<Vec<String>>,
     is_over: bool,
@@ -18,7 +19,7 @@ pub(super) struct CsvRows {
 }
 
 impl CsvRows {
-    pub(super) fn new(source: Box<dyn Source>) -> CsvRows {
+    pub(super) fn new(source: Box<dyn Source>, max_cell: usize) -> CsvRows {
         // The last row is ended like the others, so that lines can be counted from the end. The
         // terminator is the line feed alone for the same reason; a carriage return before it
         // ends up in the last cell, and blanks around cells mean nothing.
@@ -27,7 +28,8 @@ impl CsvRows {
             .flexible(true)
             .terminator(csv::Terminator::Any(b'\n'))
             .from_reader(source.chain(&b"\n"[..]));
-        CsvRows { reader, record: csv::ByteRecord::new(), header: None, is_over: false, begun: 1 }
+        let record = csv::ByteRecord::new();
+        CsvRows { reader, record, max_cell, header: None, is_over: false, begun: 1 }
     }
 
     /// The line on which the record just read starts. The reader's own answer is the line after
@@ -53,7 +55,7 @@ impl CsvRows {
         }
         let mut cells = Vec::with_capacity(self.record.len());
         for (column, cell) in self.record.iter().enumerate() {
-            if cell.len() > MAX_CELL_BYTES {
+            if cell.len() > self.max_cell {
                 let why = "is too long; is a quotation mark not closed?";
                 return Err(fault(column, why));
             }

@@ -105,11 +105,19 @@ impl Iterator for Sheet {
 /// # Errors
 /// [`FileError`] when nothing of it can be read.
 pub fn open(path: &Path) -> Result<Sheet, FileError> {
+    open_wide(path, MAX_CELL_BYTES)
+}
+
+/// The same with another limit for the cells of a CSV file: a document may stand in one.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_wide(path: &Path, max_cell: usize) -> Result<Sheet, FileError> {
     let name = path.display().to_string();
     let unreadable = |source| FileError::Unreadable { name: name.clone(), source };
     let file = File::open(path).map_err(unreadable)?;
     let length = file.metadata().map_err(unreadable)?.len();
-    read(&name, Box::new(BufReader::new(file)), length)
+    read(&name, Box::new(BufReader::new(file)), length, max_cell)
 }
 
 /// Reads a file that was sent: `name` is only for messages.
@@ -118,13 +126,18 @@ pub fn open(path: &Path) -> Result<Sheet, FileError> {
 /// [`FileError`] when nothing of it can be read.
 pub fn of_bytes(name: &str, bytes: Vec<u8>) -> Result<Sheet, FileError> {
     let length = bytes.len() as u64;
-    read(name, Box::new(Cursor::new(bytes)), length)
+    read(name, Box::new(Cursor::new(bytes)), length, MAX_CELL_BYTES)
 }
 
 trait Source: Read + Seek + Send {}
 impl<T: Read + Seek + Send> Source for T {}
 
-fn read(name: &str, mut source: Box<dyn Source>, length: u64) -> Result<Sheet, FileError> {
+fn read(
+    name: &str,
+    mut source: Box<dyn Source>,
+    length: u64,
+    max_cell: usize,
+) -> Result<Sheet, FileError> {
     let unreadable = |source| FileError::Unreadable { name: name.to_owned(), source };
     let format = |why: &str| FileError::Format { name: name.to_owned(), why: why.to_owned() };
     let too_large = |what, limit| FileError::TooLarge { name: name.to_owned(), what, limit };
@@ -148,6 +161,6 @@ fn read(name: &str, mut source: Box<dyn Source>, length: u64) -> Result<Sheet, F
             Err(format("is in UTF-16: save it as \"CSV UTF-8\""))
         }
         _ if length > MAX_CSV_BYTES => Err(too_large("its bytes", MAX_CSV_BYTES)),
-        _ => Ok(Sheet(Kind::Csv(Box::new(CsvRows::new(source))))),
+        _ => Ok(Sheet(Kind::Csv(Box::new(CsvRows::new(source, max_cell))))),
     }
 }

@@ -3,7 +3,7 @@
 //! numbers come from a generator of our own and not from a library that may change its mind.
 
 mod bad;
-mod random;
+pub(crate) mod random;
 mod words;
 
 use std::fs;

@@ -1,10 +1,10 @@
 //! SplitMix64 (Steele, Lea, Flood 2014): a few lines, and the same numbers everywhere.
 
 /// A generator; not for secrets.
-pub(super) struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Random {
+    pub(crate) fn new(seed: u64) -> Random {
         Random(seed)
     }
 
@@ -17,19 +17,19 @@ impl Random {
     }
 
     /// A number below a limit. The bias of the remainder does not matter for samples.
-    pub(super) fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
 
-    pub(super) fn one_in(&mut self, count: u64) -> bool {
+    pub(crate) fn one_in(&mut self, count: u64) -> bool {
         self.below(count) == 0
     }
 
-    pub(super) fn percent(&mut self, share: u64) -> bool {
+    pub(crate) fn percent(&mut self, share: u64) -> bool {
         self.below(100) < share
     }
 
-    pub(super) fn pick<T: Copy>(&mut self, items: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.below(items.len() as u64) as usize]
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use counterfoil_db::{Dialect, Read};
+use counterfoil_db::{Dialect, Query, Read};
 use counterfoil_e2e::{TestApp, on_every_database};
 use counterfoil_task::{
     Engine, EngineSettings, KickSettings, Kicker, Shutdown, accept_or_reuse, listen,
@@ -33,6 +33,17 @@ async fn work_off(app: &TestApp, kicker: &Kicker) {
     until("no hint waits", || async { kicker.waiting() == 0 }).await;
     handle.ask();
     serving.await.expect("a pool");
+}
+
+/// Until somebody listens whose server process is not that of `before`; answers which is.
+async fn until_it_listens(app: &TestApp, before: i64) -> i64 {
+    let query = format!(
+        "SELECT COALESCE(MAX(pid), 0) FROM pg_stat_activity
+         WHERE datname = current_database() AND query LIKE 'LISTEN%' AND pid <> {before}"
+    );
+    let listener = || async { app.db.count(Query::built(query.clone())).await.expect("a count") };
+    until("the other listens", || async { listener().await != 0 }).await;
+    listener().await
 }
 
 on_every_database! {
@@ -171,13 +182,36 @@ on_every_database! {
         let (handle, shutdown) = Shutdown::new();
         let serving = tokio::spawn(engine.clone().serve_kicks(shutdown.clone()));
         let listening = tokio::spawn(listen(engine, other.db.clone(), shutdown));
-        until("the other listens", || async {
-            app.value("SELECT COUNT(*) FROM pg_stat_activity
-                WHERE datname = current_database() AND query LIKE 'LISTEN%'").await == "1"
-        }).await;
+        until_it_listens(&app, 0).await;
         accept(&app, &own_kicker, 1).await;
         until("the other ran it", || async { desk.state(1).await == "2|0|1|NULL" }).await;
         assert_eq!(own_kicker.waiting(), 1, "our own hint is ours alone");
+        handle.ask();
+        serving.await.expect("a pool");
+        listening.await.expect("a listener");
+        other.db.close().await;
+    }
+
+    async fn kicks_are_heard_again_after_the_connection_was_lost(app: TestApp) {
+        if app.db.dialect() != Dialect::Postgres {
+            return;
+        }
+        let desk = Desk::open(&app).await;
+        let other = app.second_process().await;
+        let (own_kicker, other_kicker) = (pool(), pool());
+        let engine = kicked_engine(&other, &other_kicker);
+        let (handle, shutdown) = Shutdown::new();
+        let serving = tokio::spawn(engine.clone().serve_kicks(shutdown.clone()));
+        let listening = tokio::spawn(listen(engine, other.db.clone(), shutdown));
+        let mut listener = 0;
+        for id in 1..=3 {
+            if listener != 0 {
+                app.lines(&format!("SELECT pg_terminate_backend({listener}) AS cut")).await;
+            }
+            listener = until_it_listens(&app, listener).await;
+            accept(&app, &own_kicker, id).await;
+            until("the other ran it", || async { desk.state(id).await == "2|0|1|NULL" }).await;
+        }
         handle.ask();
         serving.await.expect("a pool");
         listening.await.expect("a listener");

@@ -59,7 +59,7 @@ pub(super) async fn record(
     Ok(Json(done.map_err(of_treasury)?))
 }
 
-fn reason(body: &[u8]) -> Result<String, Problem> {
+pub(super) fn reason(body: &[u8]) -> Result<String, Problem> {
     let mut fields = Fields::of_json(body)?;
     let reason = fields.text("reason");
     if reason.trim().is_empty() {

@@ -48,7 +48,7 @@ pub(crate) fn of_treasury(error: TreasuryError) -> Problem {
 }
 
 /// The cause is for our own log.
-fn failed(error: &dyn std::error::Error, code: &'static str) -> Problem {
+pub(super) fn failed(error: &dyn std::error::Error, code: &'static str) -> Problem {
     tracing::error!(?error, "an operation failed");
     let status = StatusCode::INTERNAL_SERVER_ERROR;
     Problem::new(status, code, "the database failed; try again later")
