@@ -13,7 +13,7 @@ use super::door::{Posted, Visitor};
 use super::looks::Look;
 use super::parts;
 use super::shell::{Answer, Page, Room, Trouble, back_to, proof};
-use super::texts::Lang;
+use super::texts::{Lang, role};
 use crate::api::place_of;
 
 /// Rows of a page.
@@ -41,7 +41,7 @@ pub(super) async fn list(
         p class="lede" { (lang.accounts_lede()) }
         div class="card wide" { table class="stack" {
             thead { tr {
-                th { (lang.login()) } th { (lang.who()) } th { (lang.person_id()) }
+                th { (lang.login()) } th { (lang.called()) } th { (lang.person_id()) }
                 th { (lang.role()) } th { (lang.status()) } th { (lang.password_since()) } th {}
             } }
             tbody { @for account in &found { (row(&visitor, account)) } }
@@ -57,9 +57,9 @@ fn row(visitor: &Visitor, account: &Account) -> Markup {
     html! {
         tr {
             td data-label=(lang.login()) class="mono" { (account.login) }
-            td data-label=(lang.who()) { (account.name) }
+            td data-label=(lang.called()) { (account.name) }
             td data-label=(lang.person_id()) class="mono" { (account.id) }
-            td data-label=(lang.role()) { (account.role) }
+            td data-label=(lang.role()) { (role(lang, account.role)) }
             td data-label=(lang.status()) {
                 @if account.disabled { (parts::state(Look::NotYet, lang.disabled())) }
                 @else { (parts::state(Look::Done, lang.enabled())) }
@@ -73,8 +73,8 @@ fn row(visitor: &Visitor, account: &Account) -> Markup {
 fn role_choice(lang: Lang, chosen: Role) -> Markup {
     html! {
         label { span { (lang.role()) } select name="role" {
-            @for role in Role::ALL {
-                option value=(role) selected[role == chosen] { (role) }
+            @for one in Role::ALL {
+                option value=(one) selected[one == chosen] { (role(lang, one)) }
             }
         } }
     }
@@ -117,7 +117,7 @@ fn add_form(visitor: &Visitor) -> Markup {
         form method="post" action="/console/accounts" class="confirm card" {
             (proof(visitor))
             (parts::field("login", lang.login(), ""))
-            (parts::field("name", lang.who(), ""))
+            (parts::field("name", lang.called(), ""))
             (parts::field("id", lang.person_id_hint(), ""))
             (role_choice(lang, Role::Viewer))
             label { span { (lang.password()) }

@@ -134,7 +134,9 @@ fn sentence(lang: Lang, view: &OrderView) -> (Look, String, String) {
             let (zh, _) = look.words();
             let head = match lang {
                 Lang::Zh => format!("{zh}：{}", stage_name(lang, stage)),
-                Lang::En => format!("{}: {}", capital(look.words().1), stage_name(lang, stage)),
+                Lang::En => {
+                    format!("{}: {}", steps::capital(look.words().1), stage_name(lang, stage))
+                }
             };
             (look, head, why(lang, stage))
         }
@@ -145,11 +147,6 @@ fn sentence(lang: Lang, view: &OrderView) -> (Look, String, String) {
             (look, name.to_owned(), String::new())
         }
     }
-}
-
-fn capital(word: &str) -> String {
-    let mut letters = word.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 fn verdict(visitor: &Visitor, view: &OrderView) -> Markup {
@@ -257,7 +254,7 @@ fn figures(lang: Lang, figures: Option<&order_proof::Figures>) -> Markup {
     html! {
         @if let Some(figures) = figures {
             h2 { (lang.agree()) }
-            div class="card wide" { table {
+            div class="card wide" { table class="stack" {
                 thead { tr {
                     th {} th class="num" { (lang.count()) } th class="num" { (lang.amount()) }
                     th { (lang.evidence()) }
@@ -266,9 +263,13 @@ fn figures(lang: Lang, figures: Option<&order_proof::Figures>) -> Markup {
                     @for figure in &figures.stages {
                         tr {
                             td { (name(figure.stage)) }
-                            td class="num" { (parts::number(figure.count)) }
-                            td class="num" { (figure.sum) }
-                            td class="record" lang="en" { (figure.counted) }
+                            td data-label=(lang.count()) class="num" {
+                                (parts::number(figure.count))
+                            }
+                            td data-label=(lang.amount()) class="num" { (figure.sum) }
+                            td data-label=(lang.evidence()) class="record" lang="en" {
+                                (figure.counted)
+                            }
                         }
                     }
                 }
@@ -452,6 +453,21 @@ fn versions(lang: Lang, view: &OrderView) -> Markup {
     }
 }
 
+/// What an entry of the timeline is about.
+fn kind_of_entry(lang: Lang, kind: &'static str) -> &'static str {
+    let zh = match kind {
+        "version" => "版本",
+        "order" => "付款单",
+        "trace" => "经过",
+        "incident" => "事故",
+        "approval" => "审核",
+        "locks" => "占用",
+        "task" => "任务",
+        other => other,
+    };
+    lang.pick(zh, kind)
+}
+
 fn timeline(lang: Lang, told: &Timeline) -> Markup {
     let class = |entry: &TimelineEntry| match entry.kind {
         "incident" => "bad",
@@ -464,7 +480,7 @@ fn timeline(lang: Lang, told: &Timeline) -> Markup {
             @for entry in told.entries.iter().rev() {
                 li class=(class(entry)) {
                     (parts::time(entry.time))
-                    span class="kind" { (entry.kind) } " " (entry.what)
+                    span class="kind" { (kind_of_entry(lang, entry.kind)) } " " (entry.what)
                     @if let Some(user) = entry.operator_user_id {
                         " · " (lang.who()) " " span class="mono" { (user) }
                     }

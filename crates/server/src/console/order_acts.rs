@@ -15,7 +15,7 @@ use super::act::audited;
 use super::door::{Posted, Visitor};
 use super::order::called;
 use super::parts;
-use super::shell::{Answer, Page, Room, back_to, proof};
+use super::shell::{Answer, Page, Room, Trouble, back_to, proof};
 use super::tasks::{confirm, dry_run};
 use super::texts::Lang;
 
@@ -167,8 +167,11 @@ pub(super) async fn paid(
     Path(named): Path<String>,
     posted: Posted,
 ) -> Answer {
-    let order = find(&console.db, &named).await?;
     let evidence = posted.field("evidence");
+    if evidence.is_empty() {
+        return Err(Trouble::invalid("evidence: say what proves it"));
+    }
+    let order = find(&console.db, &named).await?;
     let subject = order.to_string();
     let deed = Deed { action: "order-record-payment", subject: &subject, reason: evidence };
     let work = async {

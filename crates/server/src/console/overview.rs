@@ -140,11 +140,11 @@ async fn tasks_in(db: &Db, task_type: &str, statuses: &[TaskStatus]) -> Result<C
         let query = sql!(
             "SELECT COUNT(*) AS n, MIN(create_time) AS oldest FROM (
                SELECT create_time FROM fi_async_task
-               WHERE task_type = :type AND task_status = :status AND deleted = 0
+               WHERE task_type = :task_type AND task_status = :status AND deleted = 0
                ORDER BY task_type, task_status, next_execute_time {nulls_first},
                  retry_count {nulls_first}, id
                LIMIT :limit) counted",
-            r#type = task_type,
+            task_type = task_type,
             status = status.code(),
             limit = MAX_COUNTED,
         );

@@ -12,6 +12,7 @@ use super::act::audited;
 use super::door::{Posted, SESSION_COOKIE, Visitor, set_cookie, with_cookie};
 use super::parts;
 use super::shell::{Answer, Page, Room, Trouble, proof};
+use super::texts::role;
 
 pub(super) async fn show(State(_console): State<Console>, visitor: Visitor) -> Answer {
     let lang = visitor.lang();
@@ -20,9 +21,9 @@ pub(super) async fn show(State(_console): State<Console>, visitor: Visitor) -> A
         h1 { (lang.own_account()) }
         div class="card" { (parts::facts(&[
             (lang.login(), html! { span class="mono" { (account.login) } }),
-            (lang.who(), html! { (account.name) }),
+            (lang.called(), html! { (account.name) }),
             (lang.person_id(), html! { span class="mono" { (account.id) } }),
-            (lang.role(), html! { (account.role) }),
+            (lang.role(), html! { (role(lang, account.role)) }),
             (lang.password_since(), parts::time(account.password_time)),
         ])) }
         h2 { (lang.new_password()) }

@@ -13,7 +13,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use super::door::{Asked, Visitor};
 use super::parts;
-use super::texts::Lang;
+use super::texts::{Lang, role};
 use crate::api::payment_desk::refusal::{of_payment, of_treasury};
 use crate::api::problem::{Problem, RequestFault};
 
@@ -160,7 +160,7 @@ fn header(visitor: &Visitor, here: Room) -> Markup {
                     aria-label=(lang.find()) maxlength="200";
             }
             div class="who" {
-                a href="/console/me" { (visitor.account.name) " · " (visitor.account.role) }
+                a href="/console/me" { (visitor.account.name) " · " (role(lang, visitor.account.role)) }
                 a href={ "/console/language/" (code) "?back=" (parts::escaped(back)) }
                     lang=(code) { (lang.other_language()) }
                 form method="post" action="/console/sign-out" {

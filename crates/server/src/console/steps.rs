@@ -44,13 +44,19 @@ pub(super) struct Shown {
     pub(super) command: Option<String>,
 }
 
+/// The same with a capital letter.
+pub(super) fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// A verdict's step.
 pub(super) fn shown(lang: Lang, step: &Step) -> Shown {
     let command = step.command.as_deref().unwrap_or_default();
     let path = path_of(command);
     let words = command.strip_prefix("counterfoil ").unwrap_or_default();
     Shown {
-        label: label_of_step(lang, &step.what, words),
+        label: capital(&label_of_step(lang, &step.what, words)),
         command: step.command.clone().filter(|_| path.is_none()),
         path,
     }

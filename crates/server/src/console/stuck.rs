@@ -14,7 +14,7 @@ use super::looks::Look;
 use super::parts;
 use super::shell::{Answer, Page, Room, Trouble};
 use super::subjects::orders_of;
-use super::texts::Lang;
+use super::texts::{Lang, kind_name};
 
 /// Rows of one source at most.
 const MAX_OF_SOURCE: u32 = 50;
@@ -99,7 +99,7 @@ fn row(lang: Lang, stuck: &Stuck, now: Instant) -> Markup {
         tr {
             td data-label=(lang.what()) { (stuck.what) }
             td data-label=(lang.stage()) { (stuck.stage) }
-            td data-label=(lang.waits_for()) { (parts::state(stuck.look, &stuck.blocker)) }
+            td data-label=(lang.waits_for()) class="words" { (parts::state(stuck.look, &stuck.blocker)) }
             td data-label=(lang.why_so()) class="words" { (stuck.why) }
             td data-label=(lang.owner()) class="mono" {
                 (stuck.owner.as_deref().unwrap_or("—"))
@@ -129,11 +129,11 @@ async fn tasks(
                 COALESCE(running_attempt, 0) AS attempt, lost_attempts, error_message,
                 create_time, update_time
          FROM fi_async_task
-         WHERE task_type = :type AND task_status = :status AND deleted = 0
+         WHERE task_type = :task_type AND task_status = :status AND deleted = 0
          ORDER BY task_type, task_status, next_execute_time {nulls_first},
            retry_count {nulls_first}, id
          LIMIT :limit",
-        r#type = kind.task_type,
+        task_type = kind.task_type,
         status = status.code(),
         limit = MAX_LOOKED_AT,
     );
@@ -202,7 +202,7 @@ fn task(
     Ok(Some(Stuck {
         look,
         what: parts::task_link(&code),
-        stage: kind.stage.to_owned(),
+        stage: kind_name(lang, kind.stage).to_owned(),
         why: facts.message.unwrap_or_default(),
         blocker: format!("{blocker} · {tries}"),
         owner: None,
@@ -296,7 +296,7 @@ async fn batches(db: &Db, lang: Lang) -> Result<Vec<Stuck>, Trouble> {
 
 async fn deliveries(db: &Db, lang: Lang, now: Instant) -> Result<Vec<Stuck>, Trouble> {
     let mut found = Vec::new();
-    for status in ["UNKNOWN", "FAIL", "SKIPPED"] {
+    for status in ["UNKNOWN", "FAIL"] {
         let query = sql!(
             "SELECT id, payment_order_id, idempotency_key, last_error, create_time
              FROM fi_resident_income_payment_external_log
@@ -318,8 +318,7 @@ async fn deliveries(db: &Db, lang: Lang, now: Instant) -> Result<Vec<Stuck>, Tro
                 why: row.maybe_text("last_error")?.unwrap_or_default(),
                 blocker: match status {
                     "UNKNOWN" => lang.pick("对方是否收到未知", "no verdict of the partner"),
-                    "FAIL" => lang.pick("人：对方拒绝", "a person: refused"),
-                    _ => lang.pick("人：合作方没有地址", "a person: no address"),
+                    _ => lang.pick("人：对方拒绝", "a person: refused"),
                 }
                 .to_owned(),
                 owner: None,

@@ -19,7 +19,7 @@ use super::door::Visitor;
 use super::orders::named;
 use super::parts;
 use super::shell::{Answer, Page, Room, Trouble};
-use super::texts::Lang;
+use super::texts::{Lang, kind_name};
 use crate::api::place_of;
 
 /// Rows of a page.
@@ -50,7 +50,7 @@ pub(super) async fn list(
     let mut types: Vec<(String, String)> = console
         .engine
         .kinds()
-        .map(|kind| (kind.task_type.to_owned(), kind.stage.to_owned()))
+        .map(|kind| (kind.task_type.to_owned(), kind_name(lang, kind.stage).to_owned()))
         .collect();
     types.sort();
     types.dedup_by(|a, b| a.0 == b.0);

@@ -88,13 +88,13 @@ pub(super) async fn page(
         "SELECT {COLUMNS} FROM (
            SELECT * FROM fi_async_task WHERE deleted = 0 AND id < :before
            ORDER BY id DESC LIMIT :most) looked_at
-         WHERE (:any_type = 1 OR task_type = :type) AND (:any_status = 1 OR task_status = :status)
+         WHERE (:any_type = 1 OR task_type = :task_type) AND (:any_status = 1 OR task_status = :status)
          ORDER BY id DESC LIMIT :limit"
     ))
     .bind("before", before)
     .bind("most", MAX_LOOKED_AT)
     .bind("any_type", task_type.is_empty())
-    .bind("type", task_type)
+    .bind("task_type", task_type)
     .bind("any_status", status.is_none())
     .bind("status", status.map_or(0, TaskStatus::code))
     .bind("limit", limit + 1);
@@ -166,10 +166,10 @@ pub(in crate::console) async fn callbacks_of(
     let query = sql!(
         "SELECT task_code, MAX(id) AS last
          FROM fi_resident_income_payment_async_operation_log
-         WHERE payment_order_id = :order AND task_type = :type
+         WHERE payment_order_id = :order AND task_type = :task_type
          GROUP BY task_code ORDER BY MAX(id) DESC LIMIT :limit",
         order = order.0,
-        r#type = REVIEW_CALLBACK.task_type,
+        task_type = REVIEW_CALLBACK.task_type,
         limit = limit,
     );
     let mut codes = Vec::new();

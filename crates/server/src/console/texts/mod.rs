@@ -5,8 +5,8 @@ mod pages;
 mod shell;
 mod why;
 
-pub(super) use names::word;
-pub(super) use why::{blocker, label_of_step, stage_name, why};
+pub(super) use names::{role, word};
+pub(super) use why::{blocker, kind_name, label_of_step, stage_name, why};
 
 /// A language of the console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

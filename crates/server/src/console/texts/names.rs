@@ -115,6 +115,17 @@ pub(in crate::console) fn word(stored: &str) -> Option<Word> {
     found.map(|(_, look, zh, en)| Word { look: *look, zh, en })
 }
 
+/// What a role is called.
+pub(in crate::console) fn role(lang: Lang, role: counterfoil_account::Role) -> &'static str {
+    use counterfoil_account::Role;
+    match role {
+        Role::Viewer => lang.pick("查看者", "viewer"),
+        Role::Operator => lang.pick("操作员", "operator"),
+        Role::Reviewer => lang.pick("审核员", "reviewer"),
+        Role::Admin => lang.pick("管理员", "admin"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,7 +15,7 @@ texts! {
     created: "建单", "Created";
     no_orders: "没有付款单符合条件。换一个筛选，或用 session create 选单提交。",
         "No order matches. Change the filter, or submit a selection with `session create`.";
-    where_is_it: "这张单走到哪里", "Where it is";
+    where_is_it: "走到哪里", "Where it is";
     six_kinds: "六种成功，互不代替", "Six kinds of success, none of them the next";
     accepted: "已受理", "Accepted";
     round_ran: "调度跑过", "Round ran";
@@ -183,6 +183,7 @@ texts! {
     nothing_found: "没有叫这个的付款单、任务、批次或对账。账单请写「电站 月份」。",
         "No order, task, batch or reconciliation is called so. For a bill write `STATION MONTH`.";
     look_as_station: "当作电站找账单", "Look for a bill of that station";
+    called: "姓名", "Name";
     person_id: "人员编号", "Person id";
     person_id_hint: "人员编号（可空）", "Person id (may be empty)";
     password_since: "密码自", "Password since";

@@ -29,6 +29,32 @@ pub(in crate::console) fn stage_name(lang: Lang, stage: &Stage) -> &str {
     lang.pick(found.map_or(stage.name, |(_, zh)| zh), stage.name)
 }
 
+/// The stage of a kind of work, 中文, English.
+const KINDS: &[(&str, &str, &str)] = &[
+    ("submit-build", "S03 构建", "S03 build"),
+    ("lock-activation", "S04 占用激活", "S04 lock activation"),
+    ("audit-plan", "S05 审核计划", "S05 audit plan"),
+    ("lock-release", "S06 占用释放", "S06 lock release"),
+    ("review-callback", "S07 审核回调", "S07 review callback"),
+    ("review-progress", "S08 主业务生效", "S08 main business"),
+    ("side-effect", "S09 外发", "S09 side effects"),
+    ("side-effect-rebuild", "S09 补建", "S09 rebuild"),
+    ("status-refresh", "S12 状态刷新", "S12 status refresh"),
+    ("bill-snapshot", "S13 账单快照", "S13 bill snapshots"),
+    ("review-decision", "审核结论通知", "decision notice"),
+    ("treasury-push", "付款推送", "push"),
+    ("treasury-notice", "付款推送通知", "push notice"),
+    ("reconcile-schedule", "对账：定时", "reconciliation: schedule"),
+    ("reconcile-dispatch", "对账：派发", "reconciliation: dispatch"),
+    ("reconcile-work", "对账：比对", "reconciliation: work"),
+];
+
+/// What a kind of work is called, by its stage.
+pub(in crate::console) fn kind_name(lang: Lang, stage: &'static str) -> &'static str {
+    let found = KINDS.iter().find(|(key, ..)| *key == stage);
+    found.map_or(stage, |(_, zh, en)| lang.pick(zh, en))
+}
+
 /// Blocker as the domain says it, 中文.
 const BLOCKERS: &[(&str, &str)] = &[
     ("the next round", "下一轮调度"),
