@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::http::Limits;
 use crate::reconcile_config::{FcConfig, SvchallConfig};
+use crate::retention::{RETENTION, RetentionConfig};
 use crate::signing_config::{AppConfig, SigningConfig};
 use crate::treasury_config::TreasuryConfig;
 use crate::xxl_config::XxlConfig;
@@ -75,6 +76,8 @@ pub struct Config {
     pub svchall: SvchallConfig,
     /// Being an executor of an XXL-Job admin.
     pub xxl_job: XxlConfig,
+    /// How long what is kept.
+    pub retention: RetentionConfig,
 }
 
 /// Hints after a commit that a task is ready. Off or lost, the scan finds the task.
@@ -331,6 +334,7 @@ impl Default for Config {
             fc: FcConfig::default(),
             svchall: SvchallConfig::default(),
             xxl_job: XxlConfig::default(),
+            retention: RetentionConfig::default(),
         }
     }
 }
@@ -354,7 +358,10 @@ impl Default for SchedulerConfig {
         SchedulerConfig {
             default_cron: "*/10 * * * * *".into(),
             // It looks at every approval there ever was; what it repairs is rare.
-            jobs: BTreeMap::from([(SIDE_EFFECT_REBUILD.handler.into(), "0 */5 * * * *".into())]),
+            jobs: BTreeMap::from([
+                (SIDE_EFFECT_REBUILD.handler.into(), "0 */5 * * * *".into()),
+                (RETENTION.handler.into(), "0 40 * * * *".into()),
+            ]),
             rules_cron: "0 */10 * * * *".into(),
         }
     }
@@ -416,6 +423,7 @@ impl Config {
         self.fc.answer.reconcile.check()?;
         self.svchall.answer_reconcile.check()?;
         self.xxl_job.check()?;
+        self.retention.check()?;
         Ok(())
     }
 
