@@ -85,4 +85,9 @@ pub const MIGRATIONS: &[counterfoil_db::Migration] = &[
         name: "creation key",
         ddl: include_str!("schema/0212_creation_key.sql"),
     },
+    counterfoil_db::Migration {
+        number: 213,
+        name: "archive of deliveries",
+        ddl: include_str!("schema/0213_delivery_archive.sql"),
+    },
 ];

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::console_config::ConsoleConfig;
 use crate::http::Limits;
 use crate::reconcile_config::{AnswerDeliveryConfig, FcConfig, SvchallConfig};
+use crate::retention::{RETENTION, RetentionConfig};
 use crate::signing_config::{AppConfig, SigningConfig};
 use crate::treasury_config::TreasuryConfig;
 use crate::xxl_config::XxlConfig;
@@ -81,6 +82,8 @@ pub struct Config {
     pub answer_delivery: AnswerDeliveryConfig,
     /// Being an executor of an XXL-Job admin.
     pub xxl_job: XxlConfig,
+    /// How long what is kept.
+    pub retention: RetentionConfig,
 }
 
 /// Hints after a commit that a task is ready. Off or lost, the scan finds the task.
@@ -339,6 +342,7 @@ impl Default for Config {
             svchall: SvchallConfig::default(),
             answer_delivery: AnswerDeliveryConfig::default(),
             xxl_job: XxlConfig::default(),
+            retention: RetentionConfig::default(),
         }
     }
 }
@@ -362,7 +366,10 @@ impl Default for SchedulerConfig {
         SchedulerConfig {
             default_cron: "*/10 * * * * *".into(),
             // It looks at every approval there ever was; what it repairs is rare.
-            jobs: BTreeMap::from([(SIDE_EFFECT_REBUILD.handler.into(), "0 */5 * * * *".into())]),
+            jobs: BTreeMap::from([
+                (SIDE_EFFECT_REBUILD.handler.into(), "0 */5 * * * *".into()),
+                (RETENTION.handler.into(), "0 40 * * * *".into()),
+            ]),
             rules_cron: "0 */10 * * * *".into(),
         }
     }
@@ -426,6 +433,7 @@ impl Config {
         self.svchall.answer_reconcile.check()?;
         self.answer_delivery.check()?;
         self.xxl_job.check()?;
+        self.retention.check()?;
         Ok(())
     }
 

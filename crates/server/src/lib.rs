@@ -16,6 +16,7 @@ pub mod proof_file;
 pub mod reconcile_config;
 pub mod reconcile_wiring;
 pub mod rerun;
+pub mod retention;
 pub mod sample;
 pub mod scheduler;
 pub mod serve;

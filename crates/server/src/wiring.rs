@@ -25,6 +25,7 @@ use counterfoil_task::{Breach, Engine, EngineSettings, Rule};
 
 use crate::cli::Failure;
 use crate::config::{Config, PartnerConfig};
+use crate::retention::Retention;
 use crate::treasury;
 
 /// All migrations, of all domains.
@@ -169,5 +170,6 @@ pub fn engine(db: &Db, config: &Config, own_url: &str) -> Result<Engine> {
         .with_turns(ReviewProgress::new(recheck))
         .with_turns(StatusRefresh { caps: config.refresh.caps() })
         .with(BillSnapshot)
+        .with_turns(Retention(config.retention))
         .with_rules(&rules()))
 }

@@ -3,6 +3,7 @@
 use counterfoil_db::{Read, Tx, sql};
 use counterfoil_protocol::TaskCode;
 
+use crate::archive;
 use crate::kick::Kicker;
 use crate::trace::{Action, Subject, Trace, record};
 use crate::{Kind, TaskError, TaskStatus};
@@ -92,8 +93,13 @@ async fn accept(
     max_retries: i32,
 ) -> Result<Acceptance, TaskError> {
     let code = seed.code();
-    let inserted = insert_unless_known(tx, seed, &code, max_retries).await?;
-    let stored = read_back(tx, &code).await?;
+    let mut inserted = insert_unless_known(tx, seed, &code, max_retries).await?;
+    let mut stored = read_back(tx, &code).await?;
+    if inserted && let Some(archived) = archive::archived(tx, &code).await? {
+        // It was done, long ago: done once is done.
+        take_back(tx, stored.id).await?;
+        (inserted, stored) = (false, archived);
+    }
     if stored.task_type != seed.kind.task_type || stored.business_key != seed.business_key {
         return Err(TaskError::Identity {
             code,
@@ -149,12 +155,18 @@ async fn insert_unless_known(
     Ok(tx.execute(insert).await? == 1)
 }
 
-struct Stored {
-    id: i64,
-    task_type: String,
-    business_key: String,
-    status: TaskStatus,
-    exhausted: bool,
+async fn take_back(tx: &mut Tx, id: i64) -> Result<(), TaskError> {
+    tx.execute(sql!("DELETE FROM fi_async_task WHERE id = :id", id = id)).await?;
+    Ok(())
+}
+
+/// A task as it stands.
+pub(crate) struct Stored {
+    pub(crate) id: i64,
+    pub(crate) task_type: String,
+    pub(crate) business_key: String,
+    pub(crate) status: TaskStatus,
+    pub(crate) exhausted: bool,
 }
 
 async fn read_back(tx: &mut Tx, code: &TaskCode) -> Result<Stored, TaskError> {

@@ -14,6 +14,7 @@
 //! Source: `shared/spec/task-engine.md`; seed 001, chapters 4.1, 7 and 9.
 
 mod accept;
+mod archive;
 mod claim;
 mod engine;
 mod error;
@@ -37,6 +38,7 @@ mod turn;
 pub mod view;
 
 pub use accept::{Acceptance, Seed, accept_or_reuse, accept_until_done};
+pub use archive::{MAX_ARCHIVED, archive_finished, oldest_finished};
 pub use claim::STALE_AFTER;
 pub use engine::{Engine, EngineSettings};
 pub use error::{TaskError, WorkError};
@@ -61,8 +63,15 @@ pub use trace::{Action, Subject, TRACE_OF_TASK, Trace, record};
 pub use turn::{Held, Taken, Turn, TurnEnd, Turns, Unit, retry_after};
 
 /// The engine's tables.
-pub const MIGRATIONS: &[counterfoil_db::Migration] = &[counterfoil_db::Migration {
-    number: 101,
-    name: "tasks",
-    ddl: include_str!("schema/0101_tasks.sql"),
-}];
+pub const MIGRATIONS: &[counterfoil_db::Migration] = &[
+    counterfoil_db::Migration {
+        number: 101,
+        name: "tasks",
+        ddl: include_str!("schema/0101_tasks.sql"),
+    },
+    counterfoil_db::Migration {
+        number: 102,
+        name: "archive of finished tasks",
+        ddl: include_str!("schema/0102_archive.sql"),
+    },
+];

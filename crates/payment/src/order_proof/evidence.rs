@@ -115,11 +115,13 @@ pub(super) async fn deliveries(db: &Db, order: OrderId) -> Result<Vec<DeliveryEv
     while found.len() < MAX_ROWS as usize {
         // Bodies are long: a few at a time.
         let query = sql!(
-            "SELECT id, idempotency_key, partner_id, status, attempt_count, request_body,
-                    response_body, sent_time
-             FROM fi_resident_income_payment_external_log
-             WHERE payment_order_id = :order AND deleted = 0 AND id > :after
-             ORDER BY id LIMIT 20",
+            "SELECT l.id, l.idempotency_key, l.partner_id, l.status, l.attempt_count,
+                    COALESCE(l.request_body, a.request_body) AS request_body,
+                    COALESCE(l.response_body, a.response_body) AS response_body, l.sent_time
+             FROM fi_resident_income_payment_external_log l
+             LEFT JOIN fi_resident_income_payment_external_log_archive a ON a.log_id = l.id
+             WHERE l.payment_order_id = :order AND l.deleted = 0 AND l.id > :after
+             ORDER BY l.id LIMIT 20",
             order = order.0,
             after = after,
         );

@@ -227,23 +227,33 @@ async fn by_status(db: &Db, text: &'static str, id: i64) -> Result<ByStatus> {
     Ok(found)
 }
 
-/// S13's tasks of the shards that have ended: one a shard, by its key.
+/// By status, where they are worked on and where they are kept. What is deleted has no verdict.
+const SNAPSHOTS: [&str; 2] = [
+    "SELECT t.task_status AS status, COUNT(*) AS found
+     FROM fi_resident_income_payment_status_refresh_shard s
+     JOIN fi_async_task t
+       ON t.business_key = 'BILL_SNAPSHOT:' || :progress || ':' || s.id AND t.deleted = 0
+     WHERE s.source_type = 'REVIEW_APPROVED' AND s.source_id = :id AND s.deleted = 0
+     GROUP BY t.task_status",
+    "SELECT t.task_status AS status, COUNT(*) AS found
+     FROM fi_resident_income_payment_status_refresh_shard s
+     JOIN fi_async_task_archive t
+       ON t.business_key = 'BILL_SNAPSHOT:' || :progress || ':' || s.id
+     WHERE s.source_type = 'REVIEW_APPROVED' AND s.source_id = :id AND s.deleted = 0
+     GROUP BY t.task_status",
+];
+
+/// S13's tasks of the shards that have ended: one a shard, by its key, also those that have left
+/// for the archive.
 async fn snapshots(db: &Db, progress: ProgressId) -> Result<ByStatus> {
-    let query = sql!(
-        "SELECT t.task_status AS status, COUNT(*) AS found
-         FROM fi_resident_income_payment_status_refresh_shard s
-         JOIN fi_async_task t
-           ON t.business_key = 'BILL_SNAPSHOT:' || :progress || ':' || s.id AND t.deleted = 0
-         WHERE s.source_type = 'REVIEW_APPROVED' AND s.source_id = :id AND s.deleted = 0
-         GROUP BY t.task_status",
-        progress = progress.to_string(),
-        id = progress.0,
-    );
     let mut found = ByStatus::default();
-    for row in db.rows(query).await? {
-        let status = counterfoil_task::TaskStatus::of_code(row.int("status")?);
-        let word = status.map_or_else(|| "?".to_owned(), |status| status.to_string());
-        found.0.insert(word, row.int("found")?);
+    for text in SNAPSHOTS {
+        let query = sql!(text, progress = progress.to_string(), id = progress.0);
+        for row in db.rows(query).await? {
+            let status = counterfoil_task::TaskStatus::of_code(row.int("status")?);
+            let word = status.map_or_else(|| "?".to_owned(), |status| status.to_string());
+            *found.0.entry(word).or_default() += row.int("found")?;
+        }
     }
     Ok(found)
 }

@@ -117,7 +117,13 @@ pub async fn deliveries(
 pub async fn delivery(from: &impl Read, id: DeliveryId) -> Result<DeliveryRow, PaymentError> {
     let query = Query::new(concat!(
         columns!(),
-        ", request_body, response_body FROM fi_resident_income_payment_external_log
+        ", COALESCE(request_body, (SELECT a.request_body
+              FROM fi_resident_income_payment_external_log_archive a WHERE a.log_id = :id))
+            AS request_body,
+           COALESCE(response_body, (SELECT a.response_body
+              FROM fi_resident_income_payment_external_log_archive a WHERE a.log_id = :id))
+            AS response_body
+         FROM fi_resident_income_payment_external_log
          WHERE id = :id AND deleted = 0"
     ));
     let row = from.row(query.bind("id", id.0)).await?;

@@ -8,6 +8,7 @@
 //! go to; a person can send a single chunk again. Source: payment-flow.md, S09; seed 003, chapters
 //! 7.5 and 9.3, whose way (a failed notice inside a successful task) is not repeated here.
 
+mod archive;
 mod body;
 mod list;
 mod port;
@@ -22,6 +23,7 @@ mod terms;
 
 use counterfoil_task::{Run, Verdict, WorkError};
 
+pub use archive::{MAX_ARCHIVED, archive_bodies, oldest_archivable};
 pub use list::{DeliveryRow, DeliverySearch, MAX_LISTED, deliveries, delivery};
 pub use port::{Delivery, DeliveryAnswer, KeyReference, PartnerInbox};
 pub use redeliver::{Redelivered, redeliver};

@@ -13,6 +13,7 @@ pub mod dispatch;
 pub mod grant;
 pub mod list;
 pub mod manifest;
+pub mod prune;
 pub mod report;
 pub mod settings;
 pub mod task;
