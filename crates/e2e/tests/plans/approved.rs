@@ -40,6 +40,7 @@ impl Walk<'_> {
     pub(super) async fn approval(&mut self) {
         let order = self.under_review().await;
         self.decision(order).await;
+        self.parked().await;
         self.turns("S08", REVIEW_PROGRESS.handler).await;
         self.turns("S12", STATUS_REFRESH.handler).await;
         self.rest_of("S13", BILL_SNAPSHOT.handler).await;
@@ -107,6 +108,26 @@ INSERT INTO fi_resident_income_payment_bill_lock
         let round = self.engine().round(REVIEW_CALLBACK.handler, "").await.expect("a round");
         assert_eq!((round.handed_over, round.failed), (1, 0), "{round:?}");
         self.keep("S07");
+    }
+
+    /// An account is closed: the approval is parked, until a person has looked and runs it again.
+    async fn parked(&mut self) {
+        let account = FIRST + 2;
+        let set = |status| {
+            format!("UPDATE fi_customer_account SET status = {status} WHERE id = {account}")
+        };
+        self.app.execute(&set(0)).await;
+        let engine = self.engine();
+        let parked = engine.round(REVIEW_PROGRESS.handler, "").await.expect("a round");
+        assert_eq!(parked.failed, 1, "{parked:?}");
+        self.keep("S08 of an approval that is parked");
+        self.app.execute(&set(1)).await;
+        let code = "SELECT task_code FROM fi_async_task
+            WHERE task_type = 'RESIDENT_INCOME_PAYMENT_REVIEW_CALLBACK_RETRY'";
+        let named = format!(r#"{{"taskCode":"{}","maxTaskCount":1}}"#, self.app.value(code).await);
+        let rerun = engine.round(REVIEW_PROGRESS.handler, &named).await.expect("a round");
+        assert_eq!((rerun.failed, rerun.succeeded), (0, 1), "{rerun:?}");
+        self.keep("S08 by a person");
     }
 
     /// All there is to do, in rounds of a few turns.

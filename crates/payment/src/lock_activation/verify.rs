@@ -1,6 +1,6 @@
 //! Step 7: proof, inside the completing transaction, that locks, lines and tables agree.
 
-use counterfoil_db::{Query, Read, Text, Tx, sql};
+use counterfoil_db::{Query, Read, Tx, sql};
 use counterfoil_task::WorkError;
 
 use super::clean_up;
@@ -113,23 +113,34 @@ async fn no_source_lock_left(tx: &mut Tx, context: &VersionContext) -> Result<()
 }
 
 async fn references_are_right(tx: &mut Tx, context: &VersionContext) -> Result<(), WorkError> {
-    let query = sql!(
-        WRONG_REFERENCES,
+    let mut wrong = Vec::new();
+    if tx.count(of_attempt(WRONG, context)).await? > 0 {
+        for row in tx.rows(of_attempt(WRONG_REFERENCES, context)).await? {
+            wrong.push(format!("line {}: {}", row.int("id")?, row.text("wrong")?));
+        }
+    }
+    let referring = tx.count(of_attempt(REFERRING, context)).await?;
+    if referring != tx.count_by_hash(of_attempt(LOCKED, context)).await? {
+        for row in tx.rows(of_attempt(UNLOCKED, context)).await? {
+            wrong.push(format!("line {}: no ACTIVE lock", row.int("id")?));
+        }
+    }
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(failed(format!("references missing or wrong: {}", wrong.join(", "))))
+}
+
+fn of_attempt(text: &'static str, context: &VersionContext) -> Query {
+    sql!(
+        text,
         order = context.order.0,
         data = context.target_data.0,
         round = context.target_round.0,
         session = context.session.0,
         attempt = context.attempt.0,
         limit = MAX_NAMED,
-    );
-    let mut wrong = Vec::new();
-    for row in tx.rows(query).await? {
-        wrong.push(format!("line {}: {}", row.int("id")?, row.text("wrong")?));
-    }
-    if wrong.is_empty() {
-        return Ok(());
-    }
-    Err(failed(format!("references missing or wrong: {}", wrong.join(", "))))
+    )
 }
 
 async fn no_old_reference_left(tx: &mut Tx, context: &VersionContext) -> Result<(), WorkError> {
@@ -167,22 +178,48 @@ macro_rules! wrong {
     };
 }
 
+/// Payable lines that name a record.
+macro_rules! referring {
+    () => {
+        "FROM fi_resident_income_payment_order_bill l
+         WHERE l.payment_order_id = :order AND l.data_version = :data
+           AND l.submit_round = :round AND l.line_type = 10 AND l.deleted = 0
+           AND (l.diff_id IS NOT NULL OR l.small_bill_id IS NOT NULL
+                OR l.partner_bill_id IS NOT NULL)"
+    };
+}
+
+const REFERRING: &str = concat!("SELECT COUNT(*) ", referring!());
+
+/// Those of them that have an ACTIVE lock of this very submission.
+const LOCKED: &str = concat!(
+    "SELECT COUNT(*) ",
+    referring!(),
+    " AND l.id IN (SELECT k.order_bill_id FROM fi_resident_income_payment_bill_lock k
+        WHERE k.payment_order_id = :order AND k.session_id = :session
+          AND k.submit_attempt = :attempt AND k.data_version = :data
+          AND k.submit_round = :round AND k.lock_status = 'ACTIVE')"
+);
+
+/// The first of those that have none: looked for when the numbers differ. The locks of a line are
+/// counted, so that no planner turns the question into a join over all locks.
+const UNLOCKED: &str = concat!(
+    "SELECT l.id AS id ",
+    referring!(),
+    " AND (SELECT COUNT(*) FROM fi_resident_income_payment_bill_lock k
+        WHERE k.order_bill_id = l.id AND k.lock_status = 'ACTIVE'
+          AND k.payment_order_id + 0 = :order AND k.data_version = :data
+          AND k.submit_round = :round AND k.session_id = :session
+          AND k.submit_attempt = :attempt) = 0
+      ORDER BY l.id LIMIT :limit"
+);
+
 /// Payable lines that name a record which is missing, deleted, of another status, or whose
-/// references are not the line's; or which have no ACTIVE lock of this very submission.
-///
-/// One pass. The locks of a line are counted, so that no planner turns the question into a join
-/// over all locks on statistics that know nothing of them yet.
+/// references are not the line's.
 macro_rules! wrong_references {
-    ($order:literal) => {
+    () => {
         concat!(
-            "SELECT l.id AS id, CASE WHEN ",
-            wrong!("d", "diff_id"),
-            " THEN 'ledger' WHEN ",
-            wrong!("b", "small_bill_id"),
-            " THEN 'small bill' WHEN ",
-            wrong!("p", "partner_bill_id"),
-            " THEN 'partner bill' ELSE 'no ACTIVE lock' END AS wrong
-             FROM fi_resident_income_payment_order_bill l
+            "FROM fi_resident_income_payment_order_bill l
              LEFT JOIN fi_monthly_income_difference d ON d.id = l.diff_id AND d.deleted = 0
              LEFT JOIN fi_customer_bill b ON b.id = l.small_bill_id AND b.deleted = 0
              LEFT JOIN fi_customer_bill_partner p ON p.id = l.partner_bill_id AND p.deleted = 0
@@ -194,21 +231,21 @@ macro_rules! wrong_references {
             wrong!("b", "small_bill_id"),
             " OR ",
             wrong!("p", "partner_bill_id"),
-            " OR ((l.diff_id IS NOT NULL OR l.small_bill_id IS NOT NULL
-                   OR l.partner_bill_id IS NOT NULL)
-                  AND (SELECT COUNT(*) FROM fi_resident_income_payment_bill_lock k
-                    WHERE k.order_bill_id = l.id AND k.lock_status = 'ACTIVE'
-                      AND k.payment_order_id + 0 = :order AND k.data_version = :data
-                      AND k.submit_round = :round AND k.session_id = :session
-                      AND k.submit_attempt = :attempt) = 0))
-             ORDER BY ",
-            $order,
-            " LIMIT :limit"
+            ")"
         )
     };
 }
 
-/// MariaDB would walk all lines there are by their ids, hoping for five wrong ones near the
-/// beginning: it is not offered that order.
-const WRONG_REFERENCES: Text =
-    Text::Forked { standard: wrong_references!("l.id"), mariadb: wrong_references!("l.id + 0") };
+/// Counted first: in the hope of five wrong ones near the beginning, PostgreSQL and MariaDB walk
+/// all lines there are by their ids, and look every record up.
+const WRONG: &str = concat!("SELECT COUNT(*) ", wrong_references!());
+
+const WRONG_REFERENCES: &str = concat!(
+    "SELECT l.id AS id, CASE WHEN ",
+    wrong!("d", "diff_id"),
+    " THEN 'ledger' WHEN ",
+    wrong!("b", "small_bill_id"),
+    " THEN 'small bill' ELSE 'partner bill' END AS wrong ",
+    wrong_references!(),
+    " ORDER BY l.id + 0 LIMIT :limit"
+);

@@ -53,8 +53,11 @@ pub(super) async fn finalize(
         ways: Ways::SmallBills,
     };
     if facts.target == WAIT_PAY {
-        park::unless_payable(turn, &facts, *settings).await?;
-        plan.ways = recheck::ways(db, &facts).await?;
+        let survey = recheck::survey(db, &facts, *settings).await?;
+        if survey.violated > 0 {
+            park::unless_payable(turn, &facts, *settings).await?;
+        }
+        plan.ways = survey.ways;
         plan.payment_type = match payment_type::decide(db, &facts).await? {
             Ok(payment_type) => Some(payment_type),
             Err(why) => return park::without_payment_type(turn, &facts, why).await,

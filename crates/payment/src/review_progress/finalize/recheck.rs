@@ -253,11 +253,36 @@ pub(super) enum Ways {
     PartnerBillsToo,
 }
 
-/// Found out before the lock: what is paid by small bills needs half the tables for its proof.
-pub(super) async fn ways(db: &Db, facts: &Progressed) -> Result<Ways, WorkError> {
-    let text = format!("SELECT COUNT(*) {SMALL_BILLS} AND b.id IS NULL");
-    let by_partner_bills = db.count(bound(Query::built(text), facts).bind("after", 0)).await?;
-    Ok(if by_partner_bills == 0 { Ways::SmallBills } else { Ways::PartnerBillsToo })
+/// What a first look before the lock finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Survey {
+    /// Lines that violate something.
+    pub(super) violated: i64,
+    /// What is paid by small bills needs half the tables for its proof.
+    pub(super) ways: Ways,
+}
+
+/// Counts before it lists: in the hope of a page of violations near the beginning, PostgreSQL looks
+/// every bill and account up, one by one.
+pub(super) async fn survey(
+    db: &Db,
+    facts: &Progressed,
+    settings: RecheckSettings,
+) -> Result<Survey, WorkError> {
+    let any = conditions(settings).map(|condition| format!("({})", condition.violated));
+    let text = format!(
+        "SELECT COUNT(CASE WHEN {} THEN 1 END) AS violated,
+                COUNT(CASE WHEN b.id IS NULL THEN 1 END) AS by_partner_bills {FACTS}",
+        any.collect::<Vec<_>>().join(" OR "),
+    );
+    let Some(row) = db.row(bound(Query::built(text), facts).bind("after", 0)).await? else {
+        return Ok(Survey { violated: 0, ways: Ways::PartnerBillsToo });
+    };
+    let ways = match row.int("by_partner_bills")? {
+        0 => Ways::SmallBills,
+        _ => Ways::PartnerBillsToo,
+    };
+    Ok(Survey { violated: row.int("violated")?, ways })
 }
 
 /// What the one set-based query under the lock finds.
