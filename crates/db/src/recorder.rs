@@ -1,7 +1,9 @@
 //! Statements as they ran: what plan tests and profiles look at, instead of copies that age.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::Query;
 
@@ -29,17 +31,36 @@ impl Recorder {
 }
 
 /// Counts the commits of a [`crate::Db`] opened with it ([`crate::Settings::pulse`]): how far long
-/// work has come, for people who watch.
+/// work has come, for people who watch; and how long transactions take, for benchmarks.
 #[derive(Debug, Clone, Default)]
-pub struct Pulse(Arc<AtomicU64>);
+pub struct Pulse(Arc<Beats>);
+
+#[derive(Debug, Default)]
+struct Beats {
+    commits: AtomicU64,
+    longest: Mutex<BTreeMap<&'static str, Duration>>,
+}
 
 impl Pulse {
     /// Commits so far.
     pub fn commits(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.commits.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn beat(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+    /// The longest transaction so far of each commit point, from its beginning to the confirmed
+    /// commit.
+    pub fn longest(&self) -> BTreeMap<&'static str, Duration> {
+        self.by_point().clone()
+    }
+
+    pub(crate) fn beat(&self, point: &'static str, took: Duration) {
+        self.0.commits.fetch_add(1, Ordering::Relaxed);
+        let mut longest = self.by_point();
+        let known = longest.entry(point).or_default();
+        *known = took.max(*known);
+    }
+
+    fn by_point(&self) -> std::sync::MutexGuard<'_, BTreeMap<&'static str, Duration>> {
+        self.0.longest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

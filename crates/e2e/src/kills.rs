@@ -6,6 +6,7 @@
 //! dead process's tasks are stale and its leases expired. No sleeping: the next kill comes at the
 //! n-th commit that the process reports.
 
+mod large;
 mod outside;
 mod people;
 mod process;
@@ -19,6 +20,8 @@ use tokio::process::Command;
 use crate::TestApp;
 use outside::Outside;
 use process::{Moment, Process};
+
+pub use large::{LargeReport, large_order};
 
 /// How to kill.
 #[derive(Debug, Clone)]

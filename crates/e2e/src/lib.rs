@@ -4,13 +4,15 @@
 mod app;
 mod database;
 mod fixture;
+pub mod fuzz;
 mod kills;
+pub mod two_sides;
 
 pub use app::{Crash, START, TestApp, run};
 pub use counterfoil_db::Dialect;
 pub use database::TestDatabase;
 pub use fixture::{Bill, CREATOR, Fixture};
-pub use kills::{KillPlan, KillReport, Random, kill_loop};
+pub use kills::{KillPlan, KillReport, LargeReport, Random, kill_loop, large_order};
 
 /// Turns each sentence into three tests: SQLite, PostgreSQL and MariaDB, each on its own database.
 #[macro_export]

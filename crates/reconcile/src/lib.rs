@@ -8,6 +8,7 @@
 pub mod delivery;
 pub mod form_centre;
 pub mod refusal;
+pub mod rules;
 pub mod service_hall;
 pub mod wire;
 

@@ -9,5 +9,6 @@ mod behaviour {
     mod ranges;
     mod receive;
     mod retire;
+    mod rules;
     mod same_findings;
 }

@@ -4,6 +4,7 @@
 //! (`rustls::crypto::ring::default_provider().install_default()`); no client can be made without.
 
 mod answer_centre;
+mod answer_queue;
 mod creation_guard;
 mod decision_receiver;
 mod error;
@@ -18,6 +19,7 @@ mod signed;
 mod xxl_admin;
 
 pub use answer_centre::HttpFormCentre;
+pub use answer_queue::{HeardDelivery, RabbitAddress, RabbitCarrier, RabbitEar, Said};
 pub use creation_guard::RedisGuard;
 pub use decision_receiver::HttpDecisionReceiver;
 pub use error::RemoteError;

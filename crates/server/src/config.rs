@@ -19,8 +19,9 @@ use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 use serde::{Deserialize, Serialize};
 
+use crate::console_config::ConsoleConfig;
 use crate::http::Limits;
-use crate::reconcile_config::{FcConfig, SvchallConfig};
+use crate::reconcile_config::{AnswerDeliveryConfig, FcConfig, SvchallConfig};
 use crate::retention::{RETENTION, RetentionConfig};
 use crate::signing_config::{AppConfig, SigningConfig};
 use crate::treasury_config::TreasuryConfig;
@@ -48,6 +49,8 @@ pub struct Config {
     pub max_connections: u32,
     /// The HTTP server.
     pub server: ServerConfig,
+    /// The operator console.
+    pub console: ConsoleConfig,
     /// The review centre that payment calls.
     pub review: ReviewConfig,
     /// Payment, as the review centre calls it.
@@ -78,6 +81,8 @@ pub struct Config {
     pub xxl_job: XxlConfig,
     /// How long what is kept.
     pub retention: RetentionConfig,
+    /// What carries answers from the centre to its halls.
+    pub answer_delivery: AnswerDeliveryConfig,
 }
 
 /// Hints after a commit that a task is ready. Off or lost, the scan finds the task.
@@ -320,6 +325,7 @@ impl Default for Config {
             database: "sqlite:counterfoil.db".into(),
             max_connections: 16,
             server: ServerConfig::default(),
+            console: ConsoleConfig::default(),
             review: ReviewConfig::default(),
             payment: PaymentConfig::default(),
             recheck: RecheckConfig::default(),
@@ -335,6 +341,7 @@ impl Default for Config {
             svchall: SvchallConfig::default(),
             xxl_job: XxlConfig::default(),
             retention: RetentionConfig::default(),
+            answer_delivery: AnswerDeliveryConfig::default(),
         }
     }
 }
@@ -419,11 +426,13 @@ impl Config {
             anyhow::ensure!(*person > 0, "payment.api-apps.{app} must be a person's id");
         }
         self.server.check()?;
+        self.console.check()?;
         self.signing.check()?;
         self.fc.answer.reconcile.check()?;
         self.svchall.answer_reconcile.check()?;
         self.xxl_job.check()?;
         self.retention.check()?;
+        self.answer_delivery.check()?;
         Ok(())
     }
 

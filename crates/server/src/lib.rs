@@ -1,11 +1,15 @@
 //! The binary's inside: configuration, commands, and what serves them.
 
+pub mod answer_delivery;
 pub mod answer_file;
 pub mod api;
 pub mod bench;
 pub mod cli;
 pub mod config;
+pub mod console;
+pub mod console_config;
 pub mod demo;
+pub mod description;
 pub mod files;
 pub mod findings;
 pub mod http;

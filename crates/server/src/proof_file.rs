@@ -69,7 +69,7 @@ pub async fn write(
 async fn rules(db: &Db) -> Result<Vec<RuleVerdict>> {
     let mut verdicts = Vec::new();
     for rule in wiring::rules() {
-        let holds = counterfoil_task::check(db, &rule).await?.is_none();
+        let holds = wiring::check(db, &rule).await?.is_none();
         verdicts.push(RuleVerdict { rule: rule.name, holds, what: rule.holds });
     }
     Ok(verdicts)

@@ -24,6 +24,43 @@ pub struct FcAnswerConfig {
     pub reconcile: CentreConfig,
 }
 
+/// `[answer-delivery]`: what carries answers from the centre to its halls.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct AnswerDeliveryConfig {
+    /// `amqp://user:password@host:port/vhost` of a RabbitMQ; empty = in process, where centre and
+    /// hall are one.
+    pub amqp_url: String,
+    /// The exchange that deliveries are published to.
+    pub exchange: String,
+}
+
+impl Default for AnswerDeliveryConfig {
+    fn default() -> AnswerDeliveryConfig {
+        AnswerDeliveryConfig { amqp_url: String::new(), exchange: "counterfoil.answers".into() }
+    }
+}
+
+impl AnswerDeliveryConfig {
+    /// What is wrong with it.
+    ///
+    /// # Errors
+    /// An address or an exchange that cannot be used.
+    pub fn check(&self) -> Result<()> {
+        let is_amqp = ["amqp://", "amqps://"].iter().any(|start| self.amqp_url.starts_with(start));
+        // The address holds a password: it is not repeated.
+        anyhow::ensure!(
+            self.amqp_url.is_empty() || is_amqp,
+            "answer-delivery.amqp-url must begin with amqp:// or amqps://"
+        );
+        anyhow::ensure!(
+            (1..=100).contains(&self.exchange.len()),
+            "answer-delivery.exchange must have 1 to 100 bytes"
+        );
+        Ok(())
+    }
+}
+
 /// `[svchall]`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]

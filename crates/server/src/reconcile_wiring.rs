@@ -7,14 +7,8 @@ use anyhow::{Context, Result};
 use axum::Router;
 use chrono::{FixedOffset, TimeDelta};
 use counterfoil_db::{Db, Instant};
-use counterfoil_reconcile::Refusal;
-use counterfoil_reconcile::delivery::{Carried, Carrier};
-use counterfoil_reconcile::form_centre::delivery;
 use counterfoil_reconcile::form_centre::turns::{DISPATCH, Dispatching, SCHEDULE, Schedule};
-use counterfoil_reconcile::service_hall::HallSettings;
-use counterfoil_reconcile::service_hall::inbox::{self, Taken};
 use counterfoil_reconcile::service_hall::turns::{WORK, Working};
-use counterfoil_reconcile::wire::Envelope;
 use counterfoil_remote::{HttpFormCentre, HttpServiceHalls, SignedClient};
 use counterfoil_task::{Engine, Shutdown};
 use croner::Cron;
@@ -80,50 +74,6 @@ pub fn router(db: &Db, config: &Config, is_centre: bool, is_hall: bool) -> Resul
         router = router.merge(hall_router(db.clone(), settings, Gate::new(db, config)?, path));
     }
     Ok(router)
-}
-
-/// Carries deliveries to the hall of this very process.
-struct InProcess {
-    db: Db,
-    settings: HallSettings,
-}
-
-#[async_trait::async_trait]
-impl Carrier for InProcess {
-    async fn carry(&self, envelope: &Envelope) -> Carried {
-        carried(inbox::take(&self.db, &self.settings, envelope).await)
-    }
-
-    async fn carry_all(&self, envelopes: &[Envelope]) -> Vec<Carried> {
-        let taken = inbox::take_all(&self.db, &self.settings, envelopes).await;
-        taken.into_iter().map(carried).collect()
-    }
-}
-
-/// What a hall's word means for the delivery.
-pub(crate) fn carried(taken: Result<Taken, Refusal>) -> Carried {
-    match taken {
-        Ok(_) => Carried::Confirmed,
-        Err(error) if error.refused().is_some() => Carried::Returned { message: error.to_string() },
-        Err(error) => Carried::Unknown { message: error.to_string() },
-    }
-}
-
-/// Publishes deliveries while centre and hall are one process. Between two processes there is no
-/// carrier yet: what is missing there, reconciliation finds.
-pub async fn publish(db: Db, config: Config, mut shutdown: Shutdown) {
-    let own = config.signing.app_key.as_str();
-    let centre = &config.fc.answer.reconcile;
-    let hall = config.svchall.answer_reconcile.settings(own);
-    let settings = centre.settings(own);
-    let carrier = InProcess { db: db.clone(), settings: hall };
-    let pause = i64::try_from(centre.scan_interval_ms).unwrap_or(i64::MAX);
-    while !shutdown.is_asked() {
-        if let Err(error) = delivery::publish(&db, &settings, &carrier).await {
-            tracing::warn!(%error, "deliveries were not published");
-        }
-        scheduler::pause(TimeDelta::milliseconds(pause), &mut shutdown).await;
-    }
 }
 
 /// A handler with its own interval or cron expression.

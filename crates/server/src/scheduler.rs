@@ -66,7 +66,7 @@ pub async fn check_rules(db: Db, cron: Cron, mut shutdown: Shutdown) {
     let mut turns = Turns::new(cron);
     while turns.wait(&db, "rules", &mut shutdown).await {
         for rule in crate::wiring::rules() {
-            match counterfoil_task::check(&db, &rule).await {
+            match crate::wiring::check(&db, &rule).await {
                 Ok(None) => {}
                 Ok(Some(breach)) => {
                     tracing::error!(rule = rule.name, rows = ?breach.rows, "a rule is broken");

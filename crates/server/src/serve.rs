@@ -1,6 +1,7 @@
 //! `counterfoil serve`: roles in one process, until it is asked to stop.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,9 +16,11 @@ use tokio::task::JoinSet;
 use crate::api::partner::PartnerSimulator;
 use crate::api::payment_desk::Desk;
 use crate::api::signed::Gate;
+use crate::cli::Failure;
 use crate::config::Config;
+use crate::console::{Inside, console_router};
 use crate::http::{self, Health};
-use crate::{api, reconcile_wiring, scheduler, wiring, xxl_job};
+use crate::{api, description, reconcile_wiring, scheduler, wiring, xxl_job};
 
 /// How long work may take to reach its next batch after a stop was asked. Then the process ends
 /// all the same: what was committed stands, what was not is done again.
@@ -49,7 +52,7 @@ pub const DEFAULT_ROLES: [Role; 4] = [Role::Api, Role::Worker, Role::Scheduler, 
 #[derive(Debug)]
 pub struct Service {
     /// Where it listens.
-    pub address: std::net::SocketAddr,
+    pub address: SocketAddr,
     handle: ShutdownHandle,
     parts: JoinSet<()>,
 }
@@ -73,6 +76,7 @@ impl Service {
         let engine = Arc::new(engine);
         let router = router(roles, &config, &kicker, &engine).await?;
         let router = router.merge(partner_router(db, roles, address));
+        let router = router.merge(console(&engine, roles, &config)?);
         let router = match config.xxl_job.is_configured() {
             true => {
                 let executor = xxl_job::executor(&config.xxl_job, engine.clone(), address).await?;
@@ -83,7 +87,8 @@ impl Service {
         };
         let health = Health::of(&engine, shutdown.clone());
         let limits = config.server.limits();
-        let router = http::dressed(router.merge(http::operations(health)), limits);
+        let router = router.merge(http::operations(health)).merge(description::router());
+        let router = http::dressed(router, limits);
         parts.spawn(http::serve(listener, router, limits, shutdown.clone()));
         if roles.contains(&Role::Worker) {
             crate::treasury::listen(&mut parts, db, &config, &shutdown)?;
@@ -147,10 +152,8 @@ fn start_work(
     {
         parts.spawn(job.run(engine.clone(), shutdown.clone()));
     }
-    if roles.contains(&Role::Centre) && roles.contains(&Role::Hall) {
-        let (db, config) = (engine.db().clone(), config.clone());
-        parts.spawn(reconcile_wiring::publish(db, config, shutdown.clone()));
-    }
+    let sides = (roles.contains(&Role::Centre), roles.contains(&Role::Hall));
+    crate::answer_delivery::start(parts, engine.db(), config, sides, shutdown);
     if roles.contains(&Role::Scheduler) {
         let jobs = scheduler::jobs(&engine, &config.scheduler)?;
         let rules = scheduler::rules_cron(&config.scheduler)?;
@@ -165,7 +168,7 @@ async fn check_migrated(db: &Db) -> Result<()> {
 }
 
 /// Simulated partners, where this process plays them.
-fn partner_router(db: &Db, roles: &BTreeSet<Role>, listens_on: std::net::SocketAddr) -> Router {
+fn partner_router(db: &Db, roles: &BTreeSet<Role>, listens_on: SocketAddr) -> Router {
     if !roles.contains(&Role::Partner) {
         return Router::new();
     }
@@ -195,6 +198,39 @@ fn desk_router(config: &Config, kicker: &Kicker, engine: &Arc<Engine>) -> Result
     Ok(api::payment_desk::desk_router(desk, Gate::new(db, config)?))
 }
 
+/// Whether this process serves the console.
+pub fn serves_console(config: &Config, roles: &BTreeSet<Role>) -> bool {
+    config.console.enabled && roles.contains(&Role::Api)
+}
+
+/// The pages for people, where this process serves them.
+fn console(engine: &Arc<Engine>, roles: &BTreeSet<Role>, config: &Config) -> Result<Router> {
+    if !serves_console(config, roles) {
+        return Ok(Router::new());
+    }
+    Ok(console_router(Inside {
+        db: engine.db().clone(),
+        engine: engine.clone(),
+        rules: wiring::rules(),
+        tolerance: config.qualification.tolerance(),
+        inbox: wiring::partner_inbox(&config.partner)?,
+        channels: crate::treasury::channels(&config.treasury)?,
+        centre: config.fc.answer.reconcile.settings(&config.signing.app_key),
+        secure: config.console.is_secure(),
+        behind_proxy: config.console.behind_proxy,
+    }))
+}
+
+/// No default password: a console that nobody could sign in to is not served.
+async fn check_somebody(db: &Db, config: &Config, roles: &BTreeSet<Role>) -> Result<()> {
+    if !serves_console(config, roles) || counterfoil_account::people::is_anybody(db).await? {
+        return Ok(());
+    }
+    let message = "nobody could sign in to the console: add somebody with `counterfoil account \
+        add LOGIN --role admin`, or turn it off with console.enabled = false";
+    Err(Failure { code: "no-account", message: message.to_owned() }.into())
+}
+
 async fn router(
     roles: &BTreeSet<Role>,
     config: &Config,
@@ -215,12 +251,20 @@ async fn router(
     Ok(router.merge(reconcile_wiring::router(db, config, centre, hall)?))
 }
 
-/// Runs the roles until SIGTERM or SIGINT.
-pub async fn run(db: &Db, config: &Config, roles: &BTreeSet<Role>) -> Result<()> {
+/// Runs the roles until SIGTERM or SIGINT. `told` hears where it listens, once it does.
+pub async fn run(
+    db: &Db,
+    config: &Config,
+    roles: &BTreeSet<Role>,
+    told: impl FnOnce(SocketAddr),
+) -> Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    check_migrated(db).await?;
+    check_somebody(db, config, roles).await?;
     let service = Service::start(db, config, roles).await?;
+    told(service.address);
     tracing::warn!(address = %service.address, ?roles, database = db.shown_url(), "serving");
     tokio::select! {
         _ = terminate.recv() => {}

@@ -21,7 +21,7 @@ use counterfoil_remote::{
     EnvironmentAndFiles, HttpDecisionReceiver, HttpPartnerInbox, HttpReviewCentre, SignedClient,
 };
 use counterfoil_review::decision_notice::DecisionNotice;
-use counterfoil_task::{Engine, EngineSettings, Rule};
+use counterfoil_task::{Breach, Engine, EngineSettings, Rule};
 
 use crate::cli::Failure;
 use crate::config::{Config, PartnerConfig};
@@ -36,6 +36,7 @@ pub fn migrations() -> Vec<Migration> {
         counterfoil_review::MIGRATIONS,
         counterfoil_reconcile::MIGRATIONS,
         crate::api::nonce::MIGRATIONS,
+        counterfoil_account::MIGRATIONS,
     ];
     domains.concat()
 }
@@ -99,6 +100,8 @@ pub fn rules() -> Vec<Rule> {
         status_refresh::RULES,
         counterfoil_payment::treasury::rules::RULES,
         counterfoil_review::rules::RULES,
+        counterfoil_reconcile::rules::RULES,
+        &[counterfoil_reconcile::rules::HASH_RULE],
     ];
     let mut rules: Vec<Rule> = Vec::new();
     for rule in domains.concat() {
@@ -109,6 +112,18 @@ pub fn rules() -> Vec<Rule> {
         }
     }
     rules
+}
+
+/// Checks one of [`rules`] on the whole database.
+///
+/// # Errors
+/// The database's.
+pub async fn check(db: &Db, rule: &Rule) -> Result<Option<Breach>> {
+    use counterfoil_reconcile::rules::{HASH_RULE, check_hashes};
+    if rule.name == HASH_RULE.name {
+        return Ok(check_hashes(db).await?);
+    }
+    Ok(counterfoil_task::check(db, rule).await?)
 }
 
 /// The partners' inboxes, over HTTP.

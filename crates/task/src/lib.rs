@@ -48,7 +48,7 @@ pub use kind::Kind;
 pub use lease::{LEASE_FOR, Lease, LeaseTable, LeaseTerms, LeaseUnavailable, Progress};
 pub use metric::{KICKS, OUTCOMES, RULE_VERDICTS, TAKEOVERS};
 pub use operate::{
-    CancelOutcome, RerunFacts, RerunPlan, cancel, plan_rerun, rerun_plan, trace_rerun,
+    CancelOutcome, RerunFacts, RerunPlan, cancel, plan_rerun, rerun_facts, rerun_plan, trace_rerun,
 };
 pub use parameter::{ParameterError, RoundParameter, Selector};
 pub use round::{RoundError, Summary, TaskTrouble};

@@ -149,6 +149,15 @@ pub async fn rerun_plan(
     code: &TaskCode,
     takeover: Takeover,
 ) -> Result<RerunPlan, TaskError> {
+    Ok(plan_rerun(rerun_facts(db, code, takeover).await?))
+}
+
+/// Reads what a rerun of one task is judged by.
+pub async fn rerun_facts(
+    db: &Db,
+    code: &TaskCode,
+    takeover: Takeover,
+) -> Result<RerunFacts, TaskError> {
     let now = db.now().await?;
     let row = db
         .row(sql!(
@@ -159,13 +168,13 @@ pub async fn rerun_plan(
         ))
         .await?
         .ok_or_else(|| TaskError::Vanished { code: code.clone() })?;
-    Ok(plan_rerun(RerunFacts {
+    Ok(RerunFacts {
         status: TaskStatus::of_code(row.int("task_status")?).unwrap_or(TaskStatus::Failed),
         attempt: row.int("attempt")?,
         retries: row.int("retries")?,
         stale: row.instant("update_time")? <= now - crate::claim::STALE_AFTER,
         hands_over: takeover != Takeover::Stale,
-    }))
+    })
 }
 
 /// Writes down who runs a task again, and why, before it is run.

@@ -77,6 +77,15 @@ impl Outside {
     /// The bank answers files: all of them and without a refusal when it is `calm`. Some reports
     /// come twice.
     pub(super) async fn answer(&mut self, app: &TestApp, random: &mut Random, calm: bool) {
+        self.answer_new(app, random, calm).await;
+        let again = self.answered.values().filter(|_| random.below(4) == 0);
+        for report in again.cloned().collect::<Vec<_>>() {
+            import(app, &report).await;
+        }
+    }
+
+    /// The bank answers files that it has not answered yet.
+    pub(super) async fn answer_new(&mut self, app: &TestApp, random: &mut Random, calm: bool) {
         for path in self.files() {
             if self.answered.contains_key(&path) || (!calm && random.below(3) == 0) {
                 continue;
@@ -85,10 +94,6 @@ impl Outside {
             let report = self.report(&file, random, calm);
             import(app, &report).await;
             self.answered.insert(path, report);
-        }
-        let again = self.answered.values().filter(|_| random.below(4) == 0);
-        for report in again.cloned().collect::<Vec<_>>() {
-            import(app, &report).await;
         }
     }
 

@@ -194,6 +194,13 @@ async fn open_plans(app: &TestApp) -> Vec<PlanId> {
     lines.iter().map(|id| PlanId(id.parse().expect("an id"))).collect()
 }
 
+/// Reviewers approve whatever waits for them.
+pub(super) async fn approve(app: &TestApp) {
+    for plan in open_plans(app).await {
+        review(app, plan, &mut Random::new(1), true).await;
+    }
+}
+
 /// Reviewers look at a plan: they approve it to the end, or a node of it, or reject it.
 async fn review(app: &TestApp, plan: PlanId, random: &mut Random, calm: bool) {
     let choice = if calm { 7 } else { random.below(8) };

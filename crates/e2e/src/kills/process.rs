@@ -68,6 +68,7 @@ impl Process {
             .args(["--listen", outside.address(), "--cron", "* * * * * *"])
             .args(["--role", "api,worker,scheduler,review,partner"])
             .envs(outside.environment())
+            .env("COUNTERFOIL_CONSOLE__ENABLED", "false")
             .env("COUNTERFOIL_LOG", "warn,counterfoil_db::transaction=trace")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -103,6 +104,15 @@ impl Process {
             self.last_lines.push(line);
         }
         commits
+    }
+
+    /// Its peak resident memory, from the kernel's own account; 0 where there is none.
+    pub(super) fn peak_mib(&self) -> u64 {
+        let id = self.child.id().expect("a living process");
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = peak.and_then(|rest| rest.trim().trim_end_matches(" kB").trim().parse().ok());
+        kib.unwrap_or(0_u64) / 1024
     }
 
     pub(super) async fn kill(mut self) {

@@ -11,7 +11,7 @@ pub const FREE: i64 = 10_000;
 const LINES_OF_AN_ORDER: i64 = 4_000;
 
 /// The tables of which no plan may read all rows.
-pub const LARGE: [&str; 11] = [
+pub const LARGE: [&str; 27] = [
     "fi_async_task",
     "selection_session_item",
     "fi_resident_income_payment_order",
@@ -23,6 +23,22 @@ pub const LARGE: [&str; 11] = [
     "review_business_plan",
     "review_business_node",
     "review_business_node_user",
+    "fi_customer_account",
+    "fi_resident_income_payment_order_version",
+    "fi_resident_income_payment_order_approval_instance",
+    "fi_resident_income_payment_order_log",
+    "fi_resident_income_payment_order_project_payment",
+    "fi_resident_income_payment_review_callback_progress",
+    "review_callback_evidence",
+    "fi_resident_income_payment_status_refresh_shard",
+    "fi_resident_income_payment_status_refresh_scope_guard",
+    "fi_resident_income_payment_bill_dimension_snapshot",
+    "fi_resident_income_payment_snapshot_refresh_progress",
+    "fi_resident_income_payment_external_log",
+    "fi_resident_income_payment_push_batch",
+    "fi_resident_income_payment_push_batch_detail",
+    "fi_resident_income_payment_push",
+    "fi_resident_income_payment_push_item",
 ];
 
 /// The same database and clock through another pool, with a recorder.
@@ -41,7 +57,7 @@ pub async fn reopen(app: &TestApp, recorder: Option<Recorder>, connections: u32)
 /// Numbers by doubling, and everything else from the numbers: the same text on each database.
 pub async fn fill(app: &TestApp) {
     numbers(app, ROWS + FREE).await;
-    for statement in STATEMENTS {
+    for statement in STATEMENTS.iter().chain(&AFTER_REVIEW) {
         let text = statement
             .replace("{rows}", &ROWS.to_string())
             .replace("{of_an_order}", &LINES_OF_AN_ORDER.to_string());
@@ -145,4 +161,71 @@ const STATEMENTS: [&str; 13] = [
      FROM plan_number WHERE n <= {rows} ORDER BY n",
     "INSERT INTO sys_partner (id, name, manager_a_user_id, manager_b_user_id)
      VALUES (1, 'Partner', 101, 102)",
+];
+
+/// What earlier orders left behind from their review to their payment. All of it has ended.
+const AFTER_REVIEW: [&str; 19] = [
+    "INSERT INTO fi_customer_account (id, holder_name, account_no, bank_name)
+     SELECT n, 'Holder', 'ACC' || n, 'Bank' FROM plan_number ORDER BY n",
+    "UPDATE fi_customer_bill SET customer_account_id = id WHERE id > {rows}",
+    "UPDATE fi_monthly_income_difference SET partner_id = 1, project_company_id = 1
+     WHERE id > {rows}",
+    "INSERT INTO sys_project_company (id, name, asset_manager_code, payer_account)
+     VALUES (1, 'Company', 'AM', 'PAYER')",
+    "INSERT INTO sys_dict (dict_type, dict_key, status) VALUES ('ASSET_MANAGER', 'AM', 1)",
+    "UPDATE sys_partner SET endpoint = 'http://127.0.0.1:9', split_rule = 'NONE'",
+    "INSERT INTO fi_resident_income_payment_order_version
+       (payment_order_id, session_id, target_data_version, target_submit_round,
+        version_build_status)
+     SELECT n, n, 1, 1, 'PUBLISHED' FROM plan_number WHERE n <= {rows} ORDER BY n",
+    "INSERT INTO fi_resident_income_payment_order_approval_instance
+       (payment_order_id, data_version, approval_attempt, review_plan_id, submit_round,
+        approval_status)
+     SELECT n, 1, 1, n, 1, 'APPROVED' FROM plan_number WHERE n <= {rows} ORDER BY n",
+    "INSERT INTO fi_resident_income_payment_order_log
+       (payment_order_id, operation_type, data_version)
+     SELECT n, 'PUBLISHED', 1 FROM plan_number WHERE n <= {rows} ORDER BY n",
+    "INSERT INTO fi_resident_income_payment_order_project_payment
+       (payment_order_id, data_version, submit_round, project_company_id, amount)
+     SELECT n, 1, 1, 1, 10000 FROM plan_number WHERE n <= {rows} ORDER BY n",
+    "INSERT INTO fi_resident_income_payment_review_callback_progress
+       (id, payment_order_id, data_version, review_plan_id, submit_round, approval_attempt,
+        async_task_id, phase, phase_status, main_task_status)
+     SELECT n, n, 1, n, 1, 1, n, 'DONE', 'SUCCESS', 'SUCCESS'
+     FROM plan_number WHERE n <= {rows} ORDER BY n",
+    "INSERT INTO review_callback_evidence (task_code, payment_order_id, body_sha256)
+     SELECT 'OLD:' || n, n, 'hash' FROM plan_number WHERE n <= {rows} ORDER BY n",
+    "INSERT INTO fi_resident_income_payment_status_refresh_shard
+       (source_id, payment_order_id, data_version, submit_round, task_status)
+     SELECT n, n, 1, 1, 'SUCCESS' FROM plan_number WHERE n <= {rows} ORDER BY n",
+    "INSERT INTO fi_resident_income_payment_status_refresh_scope_guard
+       (station_id, bill_yearmonth)
+     SELECT 'S' || n, '202609' FROM plan_number WHERE n <= {rows} ORDER BY n",
+    "INSERT INTO fi_resident_income_payment_bill_dimension_snapshot
+       (payment_order_id, data_version, order_bill_id, station_id, bill_yearmonth)
+     SELECT n - n % {of_an_order}, 1, n, 'S' || n, '202609'
+     FROM plan_number WHERE n <= {rows} ORDER BY n",
+    "INSERT INTO fi_resident_income_payment_snapshot_refresh_progress
+       (progress_id, shard_id, status)
+     SELECT n, n, 'SUCCESS' FROM plan_number WHERE n <= {rows} ORDER BY n",
+    "INSERT INTO fi_resident_income_payment_external_log
+       (idempotency_key, log_type, payment_order_id, data_version, submit_round, partner_id,
+        chunk_no, chunk_count, status)
+     SELECT 'OLD:' || n, 'PARTNER_REVIEW_RESULT', n, 1, 1, 1, 1, 1, 'SUCCESS'
+     FROM plan_number WHERE n <= {rows} ORDER BY n",
+    "INSERT INTO fi_resident_income_payment_push_batch
+       (id, batch_no, payment_order_id, data_version, submit_round, project_company_id, status,
+        push_count, push_id)
+     SELECT n, 'OLD:' || n, n, 1, 1, 1, 'PUSH_SUCCESS', 1, n
+     FROM plan_number WHERE n <= {rows} ORDER BY n;
+INSERT INTO fi_resident_income_payment_push_batch_detail
+       (id, push_batch_id, order_bill_id, push_status, pay_status, push_id)
+     SELECT n, n - n % 1000, n, 'PUSHED', 'PAID', n - n % 1000
+     FROM plan_number WHERE n <= {rows} ORDER BY n",
+    "INSERT INTO fi_resident_income_payment_push
+       (id, push_batch_id, push_no, message_id, push_state)
+     SELECT n, n, 1, 'OLD' || n, 'ACCEPTED' FROM plan_number WHERE n <= {rows} ORDER BY n;
+INSERT INTO fi_resident_income_payment_push_item
+       (push_id, push_batch_detail_id, end_to_end_id)
+     SELECT n - n % 1000, n, 'OLD' || n FROM plan_number WHERE n <= {rows} ORDER BY n",
 ];

@@ -14,6 +14,9 @@ use counterfoil_task::Kicker;
 
 use super::data::ROWS;
 
+#[path = "approved.rs"]
+mod approved;
+
 /// Bills of the order whose paths are walked: four batches, a twentieth of each table at most.
 const BILLS: i64 = 4_000;
 
@@ -25,7 +28,7 @@ pub struct Path {
     pub statements: Vec<Query>,
 }
 
-struct Walk<'w> {
+pub struct Walk<'w> {
     /// Writes what the walk starts from; not recorded.
     app: &'w TestApp,
     recorded: &'w TestApp,
@@ -39,6 +42,7 @@ pub async fn walk(app: &TestApp, recorded: &TestApp, recorder: &Recorder) -> Vec
     let order = walk.new_order().await;
     walk.revision(order).await;
     walk.conflict().await;
+    walk.approval().await;
     walk.cancellation(order).await;
     walk.pages(order).await;
     walk.paths

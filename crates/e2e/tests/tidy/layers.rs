@@ -6,16 +6,30 @@ use crate::syntax::{Kind, Token, parse, parts, tokens};
 const OURS: &str = "counterfoil-";
 
 /// Which of our crates each crate may use. Tests (dev-dependencies) may use any.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("protocol", &[]),
     ("db", &[]),
     ("task", &["db", "protocol"]),
+    ("account", &["db", "protocol"]),
     ("review", &["task", "db", "protocol"]),
     ("payment", &["task", "db", "protocol"]),
     ("reconcile", &["task", "db", "protocol"]),
     ("remote", &["payment", "review", "reconcile", "protocol"]),
-    ("server", &["protocol", "db", "task", "review", "payment", "reconcile", "remote"]),
-    ("e2e", &["protocol", "db", "task", "review", "payment", "reconcile", "remote", "server"]),
+    ("server", &["protocol", "db", "account", "task", "review", "payment", "reconcile", "remote"]),
+    (
+        "e2e",
+        &[
+            "protocol",
+            "db",
+            "account",
+            "task",
+            "review",
+            "payment",
+            "reconcile",
+            "remote",
+            "server",
+        ],
+    ),
 ];
 
 /// Outside crates, with their families (`axum-extra`), that only one of ours may know.

@@ -45,6 +45,14 @@ pub struct ProofPack {
     pub is_cut: bool,
 }
 
+/// The figures of an order alone, for a page that shows them.
+///
+/// # Errors
+/// The database failed.
+pub async fn figures(db: &Db, order: &OrderRow) -> Result<Figures, PaymentError> {
+    Ok(figures::read(db, order).await?)
+}
+
 /// Reads the pack of one order.
 ///
 /// # Errors

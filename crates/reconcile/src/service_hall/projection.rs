@@ -94,6 +94,18 @@ pub async fn find(db: &impl Read, at: &Coordinate, uuid: &str) -> Result<Option<
     db.row(query).await?.as_ref().map(local_of).transpose()
 }
 
+/// Some live rows from an id on.
+pub(crate) async fn sample(db: &impl Read, from: i64, size: u32) -> Result<Vec<Local>> {
+    let query = sql!(
+        "SELECT answer_uuid, form_uuid, sch_id, revision, content_hash, is_deleted, form_version,
+           values_json, projection_version, create_time
+         FROM fc_answer_projection WHERE id >= :from AND deleted = 0 ORDER BY id LIMIT :size",
+        from = from,
+        size = size,
+    );
+    db.rows(query).await?.iter().map(local_of).collect()
+}
+
 /// A snapshot as it is stored: its envelope with its values' canonical text.
 #[derive(Debug, Clone, Copy)]
 pub struct Snapshot<'a> {
@@ -234,19 +246,22 @@ pub async fn replace(tx: &mut Tx, snapshot: Snapshot<'_>, read: &Local) -> Resul
     Ok(tx.execute(update).await? == 1)
 }
 
-/// Retires the row as it was scanned. False = it changed meanwhile.
+/// Retires the row as it was scanned, and notes by which proof. False = it changed meanwhile.
 pub async fn retire(
     tx: &mut Tx,
     at: &Coordinate,
     uuid: &str,
     scanned: Scanned<'_>,
+    evidence: &str,
 ) -> Result<bool> {
     let update = sql!(
         "UPDATE fc_answer_projection
-         SET deleted = 1, projection_version = projection_version + 1, update_time = :now
+         SET deleted = 1, conflict_detail = :evidence,
+             projection_version = projection_version + 1, update_time = :now
          WHERE sch_id = :school AND form_uuid = :form AND answer_uuid = :uuid AND deleted = 0
            AND revision = :revision AND content_hash = :hash AND is_deleted = :is_deleted
            AND projection_version = :version AND create_time IS NOT NULL",
+        evidence = evidence,
         now = tx.now(),
         school = at.school.as_str(),
         form = at.form.as_str(),

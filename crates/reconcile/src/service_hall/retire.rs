@@ -4,6 +4,7 @@
 use chrono::TimeDelta;
 use counterfoil_db::Instant;
 use counterfoil_protocol::range::spelt;
+use serde_json::json;
 
 use super::advance::{Difference, Session, Stop};
 use super::compare::{Finding, compare};
@@ -86,21 +87,19 @@ impl Session<'_> {
         };
         let is_old = extra.created.is_some_and(|created| created <= self.work.window_start);
         let is_scoped = self.work.coordinate.sees(&uuid);
-        let is_proved = match &proof {
-            Some(proof) => self.proves(proof, &extra) && self.now().await? - sent <= PROOF_LASTS,
-            None => false,
-        };
-        if !(is_old && is_scoped && is_proved) {
-            let code = if proof.is_some() && is_old && !is_proved {
-                "PROOF_MISMATCH"
-            } else {
-                Finding::Extra.code()
-            };
+        let now = self.now().await?;
+        let proved = proof
+            .as_ref()
+            .filter(|proof| self.proves(proof, &extra) && now - sent <= PROOF_LASTS)
+            .filter(|_| is_old && is_scoped);
+        let Some(proved) = proved else {
+            let code =
+                if proof.is_some() && is_old { "PROOF_MISMATCH" } else { Finding::Extra.code() };
             self.work.stands(most, code, &uuid, Some(extra.revision));
             return Ok(());
-        }
+        };
         self.fresh_grant().await?;
-        if !self.retire(&extra).await? {
+        if !self.retire(&extra, proved).await? {
             self.work.stands(most, "RETIRE_CONFLICT", &uuid, Some(extra.revision));
         }
         Ok(())
@@ -122,7 +121,7 @@ impl Session<'_> {
     }
 
     /// The row, its count and the list of candidates in one commit. False = the row changed.
-    async fn retire(&mut self, extra: &Extra) -> Result<bool, Stop> {
+    async fn retire(&mut self, extra: &Extra, proof: &Proof) -> Result<bool, Stop> {
         let mut tx = self.begin().await?;
         let scanned = Scanned {
             revision: extra.revision,
@@ -131,7 +130,8 @@ impl Session<'_> {
             version: extra.version,
         };
         let at = &self.work.coordinate;
-        if !projection::retire(&mut tx, at, &extra.answer_uuid, scanned).await? {
+        let evidence = evidence(proof);
+        if !projection::retire(&mut tx, at, &extra.answer_uuid, scanned, &evidence).await? {
             tx.rollback().await?;
             return Ok(false);
         }
@@ -143,6 +143,19 @@ impl Session<'_> {
         self.saved = self.work.clone();
         Ok(true)
     }
+}
+
+/// What stays with the row: whose word it was retired by.
+fn evidence(proof: &Proof) -> String {
+    json!({
+        "code": "RETIRED",
+        "proofId": proof.proof_id,
+        "taskId": proof.task_id,
+        "expectedRevision": proof.expected_revision,
+        "grantEpoch": proof.grant_epoch,
+        "issuedAt": proof.issued_at,
+    })
+    .to_string()
 }
 
 fn question(extra: &Extra) -> Question {

@@ -3,12 +3,12 @@
 use super::fields::Fields;
 
 /// A place in a list, as callers hold it.
-pub(super) fn cursor_of(place: i64) -> String {
+pub(crate) fn cursor_of(place: i64) -> String {
     format!("p{place:x}")
 }
 
 /// The place that a cursor of ours stands for.
-pub(super) fn place_of(cursor: &str) -> Option<i64> {
+pub(crate) fn place_of(cursor: &str) -> Option<i64> {
     i64::from_str_radix(cursor.strip_prefix('p')?, 16).ok().filter(|place| *place > 0)
 }
 

@@ -13,3 +13,5 @@ pub mod signed;
 
 mod cursor;
 mod fields;
+
+pub(crate) use cursor::{cursor_of, place_of};

@@ -45,6 +45,11 @@ impl Problem {
         }
     }
 
+    /// Its status, its stable code, and what it says.
+    pub(crate) fn told(&self) -> (StatusCode, &'static str, &str) {
+        (self.status, self.code, &self.detail)
+    }
+
     /// A body that cannot be read at all.
     pub fn of_request(fault: RequestFault) -> Problem {
         Problem::new(fault.status(), fault.code(), fault.to_string())

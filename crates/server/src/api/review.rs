@@ -232,7 +232,7 @@ fn object(body: Body) -> Result<Fields, Problem> {
     Fields::of_json(&body)
 }
 
-fn problem(error: ReviewError) -> Problem {
+pub(crate) fn problem(error: ReviewError) -> Problem {
     let status = match &error {
         ReviewError::Invalid { field, why } => {
             let fault =

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use counterfoil_db::{Db, Read, Text, sql};
+use counterfoil_db::{Db, Pulse, Read, Text, sql};
 use counterfoil_payment::kinds::{REVIEW_CALLBACK, REVIEW_PROGRESS, STATUS_REFRESH};
 use counterfoil_payment::review_callback::{Callback, Conclusion, accept};
 use counterfoil_protocol::{OrderId, PlanId};
@@ -27,6 +27,10 @@ pub struct Figures {
     pub floor: Duration,
     /// The one turn of FINALIZE, with its reads before the lock.
     pub finalize: Duration,
+    /// FINALIZE's transaction.
+    pub effective: Duration,
+    /// The longest of all other transactions of the approval.
+    pub batch: Duration,
 }
 
 /// Runs floor and approval on two equal orders in one scratch database.
@@ -66,7 +70,18 @@ async fn measure(config: &Config, scratch: &Scratch, rows: u64) -> Result<Figure
         let written = written(db, order).await?;
         ensure!(written == rows, "{what} wrote {written} of {rows} rows");
     }
-    Ok(Figures { rows, ours, floor, finalize })
+    let (effective, batch) = transactions(&scratch.pulse);
+    Ok(Figures { rows, ours, floor, finalize, effective, batch })
+}
+
+/// How long FINALIZE's transaction took, and the longest of the other batches.
+fn transactions(pulse: &Pulse) -> (Duration, Duration) {
+    let longest = pulse.longest();
+    let effective = longest.get("review_progress.finalize").copied().unwrap_or_default();
+    let is_batch = |point: &&str| !point.starts_with("bench.") && **point != *"migrate";
+    let others = longest.iter().filter(|(point, _)| is_batch(point));
+    let others = others.filter(|(point, _)| **point != "review_progress.finalize");
+    (effective, others.map(|(_, took)| *took).max().unwrap_or_default())
 }
 
 /// Rounds of one handler at most; each does up to its cap of turns.

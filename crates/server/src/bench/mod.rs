@@ -5,6 +5,7 @@
 
 pub mod activate;
 pub mod callback;
+pub mod reconcile;
 mod revise;
 pub mod scratch;
 pub mod tasks;

@@ -1,7 +1,7 @@
 //! A scratch database beside the configured one.
 
 use anyhow::{Context, Result};
-use counterfoil_db::{Clock, Db, Dialect, Query, Read, Settings, migrate};
+use counterfoil_db::{Clock, Db, Dialect, Pulse, Query, Read, Settings, migrate};
 
 use crate::wiring;
 
@@ -10,6 +10,8 @@ use crate::wiring;
 pub struct Scratch {
     /// The database.
     pub db: Db,
+    /// How long its transactions take.
+    pub pulse: Pulse,
     server: String,
     name: String,
 }
@@ -17,8 +19,13 @@ pub struct Scratch {
 impl Scratch {
     /// Makes one on the server (or, for SQLite, in the folder) that `url` names.
     pub async fn create(url: &str, connections: u32) -> Result<Scratch> {
+        Scratch::named(url, connections, "").await
+    }
+
+    /// One of several: `suffix` keeps them apart.
+    pub async fn named(url: &str, connections: u32, suffix: &str) -> Result<Scratch> {
         let dialect = Dialect::of_url(url).context("the database URL names no known database")?;
-        let name = format!("counterfoil_bench_{}", std::process::id());
+        let name = format!("counterfoil_bench_{}{suffix}", std::process::id());
         let (server, own_url) = if dialect == Dialect::Sqlite {
             let file = format!("{}.{name}", url.trim_start_matches("sqlite:"));
             (file.clone(), format!("sqlite:{file}"))
@@ -27,14 +34,16 @@ impl Scratch {
             execute(url, &format!("CREATE DATABASE {name}")).await?;
             (url.to_owned(), format!("{}/{name}", &url[..at]))
         };
+        let pulse = Pulse::default();
         let settings = Settings {
             max_connections: connections,
             clock: Clock::Database,
+            pulse: pulse.clone(),
             ..Settings::default()
         };
         let db = Db::connect(&own_url, settings).await?;
         migrate(&db, &wiring::migrations()).await?;
-        Ok(Scratch { db, server, name })
+        Ok(Scratch { db, pulse, server, name })
     }
 
     /// Takes it away.
@@ -64,7 +73,9 @@ impl Scratch {
 }
 
 /// The large tables of the benchmarks.
-const TABLES: [&str; 7] = [
+const TABLES: [&str; 9] = [
+    "answer",
+    "fc_answer_projection",
     "fi_customer_account",
     "fi_async_task",
     "fi_resident_income_payment_order_bill",

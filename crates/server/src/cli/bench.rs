@@ -6,7 +6,7 @@ use serde_json::json;
 use super::output::table;
 use super::{Output, Session};
 use crate::bench::activate::{self, Shape, Statistics};
-use crate::bench::{self, callback, tasks};
+use crate::bench::{self, callback, reconcile, tasks};
 
 /// What to measure. A scratch database is made beside the configured one and removed again.
 #[derive(Debug, clap::Subcommand)]
@@ -40,6 +40,18 @@ pub(super) enum Command {
         #[arg(long, value_delimiter = ',', default_value = "100000")]
         rows: Vec<u64>,
     },
+    /// Form centre and service hall over signed HTTP, beside one ordered read of both sides
+    Reconcile {
+        /// Rows a side
+        #[arg(long, default_value_t = 100_000)]
+        rows: u64,
+        /// Rows that differ
+        #[arg(long, default_value_t = 1000)]
+        differing: u64,
+        /// Compare equal sets row by row as well
+        #[arg(long)]
+        walk: bool,
+    },
 }
 
 /// Rows of one benchmark at most.
@@ -54,6 +66,9 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
             run_activate(session, &url, &rows, shape).await
         }
         Command::Callback { rows } => run_callback(session, &url, &rows).await,
+        Command::Reconcile { rows, differing, walk } => {
+            run_reconcile(session, &url, reconcile::Size { rows, differing, walk }).await
+        }
     }
 }
 
@@ -129,6 +144,8 @@ async fn run_callback(session: &Session, url: &str, sizes: &[u64]) -> Result<Out
             "rows": f.rows, "oursMs": u64::try_from(f.ours.as_millis())?,
             "floorMs": u64::try_from(f.floor.as_millis())?, "ratio": ratio, "peakKib": peak,
             "finalizeMs": u64::try_from(f.finalize.as_millis())?, "microsPerRow": micros,
+            "finalizeTransactionMs": u64::try_from(f.effective.as_millis())?,
+            "longestBatchMs": u64::try_from(f.batch.as_millis())?,
         }));
         let ms = |took: std::time::Duration| took.as_millis().to_string();
         shown.push(vec![
@@ -138,9 +155,61 @@ async fn run_callback(session: &Session, url: &str, sizes: &[u64]) -> Result<Out
             ratio,
             micros.to_string(),
             ms(f.finalize),
+            ms(f.effective),
+            ms(f.batch),
             (peak / 1024).to_string(),
         ]);
     }
-    let header = ["ROWS", "S07-S12 MS", "FLOOR MS", "RATIO", "US/ROW", "FINALIZE MS", "PEAK MIB"];
+    let header = [
+        "ROWS",
+        "S07-S12 MS",
+        "FLOOR MS",
+        "RATIO",
+        "US/ROW",
+        "FINALIZE MS",
+        "ITS TX MS",
+        "BATCH TX MS",
+        "PEAK MIB",
+    ];
     Ok(Output::new(json!({ "bench": "callback", "figures": json }), table(&header, &shown)))
+}
+
+async fn run_reconcile(session: &Session, url: &str, size: reconcile::Size) -> Result<Output> {
+    check_rows(size.rows)?;
+    anyhow::ensure!(size.differing >= 1, "--differing must be 1 or more");
+    let (mut shown, mut json) = (Vec::new(), Vec::new());
+    for f in reconcile::run(&session.config, url, size).await? {
+        let ratio = bench::ratio(f.manifest + f.compare.took, f.floor);
+        let ms = |took: std::time::Duration| u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        json.push(json!({
+            "shape": f.shape, "rows": f.rows, "differing": f.differing,
+            "manifestMs": ms(f.manifest), "compareMs": ms(f.compare.took),
+            "floorMs": ms(f.floor), "ratio": ratio, "compareBytes": f.compare.bytes,
+            "compareCalls": f.compare.calls, "repairMs": ms(f.repair.took),
+            "repairBytes": f.repair.bytes, "repairCalls": f.repair.calls,
+        }));
+        let figures = [ms(f.manifest), ms(f.compare.took), ms(f.floor)];
+        let mut cells = vec![f.shape.to_owned(), f.rows.to_string(), f.differing.to_string()];
+        cells.extend(figures.iter().map(ToString::to_string));
+        cells.extend([ratio, f.compare.bytes.to_string(), f.compare.calls.to_string()]);
+        cells.extend([ms(f.repair.took).to_string(), f.repair.bytes.to_string()]);
+        shown.push(cells);
+    }
+    let header = [
+        "SHAPE",
+        "ROWS",
+        "DIFFER",
+        "MANIFEST MS",
+        "COMPARE MS",
+        "FLOOR MS",
+        "RATIO",
+        "BYTES",
+        "CALLS",
+        "REPAIR MS",
+        "REPAIR BYTES",
+    ];
+    let peak = bench::peak_memory_kib();
+    let text =
+        format!("{}\npeak memory of both sides: {} MiB", table(&header, &shown), peak / 1024);
+    Ok(Output::new(json!({ "bench": "reconcile", "figures": json, "peakKib": peak }), text))
 }

@@ -34,7 +34,7 @@ pub(super) async fn run(session: &Session, args: &Args) -> Result<Output> {
     let db = session.open_migrated().await?;
     let mut broken = Vec::new();
     for rule in &rules {
-        broken.extend(counterfoil_task::check(&db, rule).await?);
+        broken.extend(wiring::check(&db, rule).await?);
     }
     let mut text = String::new();
     for breach in &broken {

@@ -1,8 +1,11 @@
 //! `counterfoil demo`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use counterfoil_account::people::{self, Newcomer};
+use counterfoil_account::{Cost, Role, random_password};
 use serde_json::json;
 
 use super::output::table;
@@ -24,6 +27,9 @@ pub(super) struct Args {
     #[arg(long)]
     serve: bool,
 }
+
+/// Who signs in to the demo's console.
+const LOGIN: &str = "admin";
 
 /// Fewer stations leave nothing for the four cases; more belong to a benchmark.
 const LINES: std::ops::RangeInclusive<u32> = 2000..=200_000;
@@ -50,18 +56,39 @@ pub(super) async fn run(session: &Session, args: Args) -> Result<Output> {
     let done = demo::run(&session.config, &folder, lines, &progress).await?;
     let url = format!("sqlite:{}", done.database.display());
     let output = said(&done, &url);
-    if serve {
-        let mut config = session.config.clone();
-        config.database.clone_from(&url);
-        let db = Session {
-            config: config.clone(),
-            globals: session.globals.clone(),
-            pulse: session.pulse.clone(),
-        };
-        let db = db.open().await?;
-        serve::run(&db, &config, &DEFAULT_ROLES.into_iter().collect()).await?;
-    }
-    Ok(output)
+    if serve { leave_running(session, url, output).await } else { Ok(output) }
+}
+
+/// Serves the demo's database and tells how to look at it. Its one password is random, and is told
+/// here and nowhere else.
+async fn leave_running(session: &Session, url: String, output: Output) -> Result<Output> {
+    let mut config = session.config.clone();
+    config.database = url;
+    let globals = session.globals.clone();
+    let json = globals.json;
+    let session = Session { config, globals, pulse: session.pulse.clone() };
+    let db = session.open().await?;
+    let password = random_password();
+    let new = Newcomer {
+        id: None,
+        login: LOGIN.to_owned(),
+        name: LOGIN.to_owned(),
+        role: Role::Admin,
+        password: password.clone(),
+    };
+    people::add(&db, &new, Cost::Full).await?;
+    let mut told = None;
+    let tell = |address: SocketAddr| {
+        let url = format!("http://{address}/console");
+        let text = format!(
+            "\n\nThe console: {url}\n  login     {LOGIN}\n  password  {password}\n\
+             It runs until it is asked to stop (Ctrl-C)."
+        );
+        let console = json!({ "url": url, "login": LOGIN, "password": password });
+        told = Some(output.and("console", console, &text).print_now(json));
+    };
+    serve::run(&db, &session.config, &DEFAULT_ROLES.into_iter().collect(), tell).await?;
+    told.context("the demo was not served")
 }
 
 fn said(done: &demo::Done, url: &str) -> Output {

@@ -1,5 +1,6 @@
 //! Commands. One file a group; each answers an [`Output`] and never prints by itself.
 
+mod account;
 mod answer;
 mod answer_delivery;
 mod bench;
@@ -109,6 +110,9 @@ enum Command {
     Order(order::Command),
     /// One bill: every version, lock and record of it; can it be paid again, and why not
     Bill(bill::Args),
+    /// Who may sign in to the console: add, list, disable, enable, password, role
+    #[command(subcommand)]
+    Account(account::Command),
     /// The canonical text and content hash of one answer
     Canon(canon::Args),
     /// Answers of the form centre: put, delete, get one
@@ -276,6 +280,7 @@ async fn run(cli: Cli) -> Result<Output> {
         Command::Session(command) => session::run(&session, command).await,
         Command::Order(command) => order::run(&session, command).await,
         Command::Bill(args) => bill::run(&session, &args).await,
+        Command::Account(command) => account::run(&session, command).await,
         Command::Canon(args) => canon::run(&args),
         Command::Answer(command) => answer::run(&session, command).await,
         Command::Grant(command) => grant::run(&session, command).await,

@@ -13,6 +13,7 @@ pub struct Output {
     json: Value,
     text: String,
     failed: bool,
+    said: bool,
 }
 
 /// An error with a stable code, for `--json` and scripts.
@@ -29,7 +30,23 @@ impl Output {
     /// The same thing said twice.
     pub fn new(json: impl Serialize, text: impl Into<String>) -> Output {
         let json = serde_json::to_value(json).unwrap_or(Value::Null);
-        Output { json, text: text.into(), failed: false }
+        Output { json, text: text.into(), failed: false, said: false }
+    }
+
+    /// The same with one thing more.
+    #[must_use]
+    pub fn and(mut self, name: &str, value: impl Serialize, text: &str) -> Output {
+        self.json[name] = serde_json::to_value(value).unwrap_or(Value::Null);
+        self.text.push_str(text);
+        self
+    }
+
+    /// Prints it now, for a command that goes on; what is left says nothing more.
+    pub fn print_now(self, as_json: bool) -> Output {
+        let failed = self.failed;
+        let printed = self.print(as_json);
+        let failed = failed || printed != ExitCode::SUCCESS;
+        Output { json: Value::Null, text: String::new(), failed, said: true }
     }
 
     /// Done, with failures: exit code 1.
@@ -41,6 +58,9 @@ impl Output {
 
     /// Prints it and answers the exit code.
     pub fn print(self, as_json: bool) -> ExitCode {
+        if self.said {
+            return ExitCode::from(u8::from(self.failed));
+        }
         let said = if as_json { self.json.to_string() } else { self.text };
         let printed = writeln!(std::io::stdout().lock(), "{}", said.trim_end());
         match (printed, self.failed) {

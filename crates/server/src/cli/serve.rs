@@ -32,7 +32,7 @@ pub(super) async fn run(mut session: Session, args: Args) -> Result<Output> {
     let roles = roles.into_iter().collect();
     let clock = clock(&session).await?;
     let db = session.open_with(clock).await?;
-    serve::run(&db, &session.config, &roles).await?;
+    serve::run(&db, &session.config, &roles, |_| {}).await?;
     Ok(Output::new(json!({ "stopped": true }), "stopped"))
 }
 

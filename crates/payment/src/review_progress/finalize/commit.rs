@@ -26,7 +26,7 @@ pub(super) async fn commit(
     };
     check_counts(&facts)?;
     check_order(&facts, &order)?;
-    check_lines(&tx, &facts, plan).await?;
+    check_lines(&mut tx, &facts, plan).await?;
     move_order(&mut tx, &facts, plan).await?;
     approve_instance(&mut tx, &facts).await?;
     let entry = LogEntry {
@@ -92,16 +92,17 @@ fn check_order(facts: &Progressed, order: &OrderFacts) -> Result<(), WorkError> 
 }
 
 /// Each PAYABLE line has its ACTIVE lock and violates nothing, under the order's lock.
-async fn check_lines(tx: &Tx, facts: &Progressed, plan: &Plan) -> Result<(), WorkError> {
+async fn check_lines(tx: &mut Tx, facts: &Progressed, plan: &Plan) -> Result<(), WorkError> {
     if facts.target != WAIT_PAY {
         return Ok(());
     }
-    let locks = payable_locks(tx, facts).await?;
-    if locks != facts.payable {
-        let message = format!("{} PAYABLE lines, but {locks} ACTIVE locks on them", facts.payable);
+    let locked = locked_lines(tx, facts).await?;
+    if locked != facts.payable {
+        let message =
+            format!("{} PAYABLE lines, and {locked} of them have an ACTIVE lock", facts.payable);
         return Err(WorkError::failed("finalize-locks", message));
     }
-    let proof = recheck::prove(tx, facts, plan.recheck).await?;
+    let proof = recheck::prove(tx, facts, plan.recheck, plan.ways).await?;
     if proof.lines != facts.payable {
         let message =
             format!("PREPARE counted {} PAYABLE lines, now {}", facts.payable, proof.lines);
@@ -115,18 +116,20 @@ async fn check_lines(tx: &Tx, facts: &Progressed, plan: &Plan) -> Result<(), Wor
     Ok(())
 }
 
-async fn payable_locks(tx: &Tx, facts: &Progressed) -> Result<i64, WorkError> {
+/// PAYABLE lines that have an ACTIVE lock of this version.
+async fn locked_lines(tx: &mut Tx, facts: &Progressed) -> Result<i64, WorkError> {
     let query = sql!(
-        "SELECT COUNT(DISTINCT k.order_bill_id)
-         FROM fi_resident_income_payment_bill_lock k
-         JOIN fi_resident_income_payment_order_bill l ON l.id = k.order_bill_id
-         WHERE k.payment_order_id = :order AND k.data_version = :data
-           AND k.lock_status = 'ACTIVE' AND k.deleted = 0 AND l.payment_order_id = :order
-           AND l.data_version = :data AND l.line_type = 10 AND l.deleted = 0",
+        "SELECT COUNT(*) FROM fi_resident_income_payment_order_bill l
+         WHERE l.payment_order_id = :order AND l.data_version = :data
+           AND l.submit_round = :round AND l.line_type = 10 AND l.deleted = 0
+           AND l.id IN (SELECT k.order_bill_id FROM fi_resident_income_payment_bill_lock k
+             WHERE k.payment_order_id = :order AND k.data_version = :data
+               AND k.lock_status = 'ACTIVE' AND k.deleted = 0)",
         order = facts.order.0,
         data = facts.data.0,
+        round = facts.round.0,
     );
-    Ok(tx.count(query).await?)
+    Ok(tx.count_by_hash(query).await?)
 }
 
 async fn unqualified_locks(tx: &Tx, facts: &Progressed) -> Result<i64, WorkError> {
@@ -134,11 +137,13 @@ async fn unqualified_locks(tx: &Tx, facts: &Progressed) -> Result<i64, WorkError
         "SELECT COUNT(*)
          FROM fi_resident_income_payment_order_bill l
          JOIN fi_resident_income_payment_bill_lock k ON k.order_bill_id = l.id
-         WHERE l.payment_order_id = :order AND l.data_version = :data AND l.line_type = 20
+         WHERE l.payment_order_id = :order AND l.data_version = :data
+           AND l.submit_round = :round AND l.line_type = 20
            AND l.deleted = 0 AND k.payment_order_id + 0 = :order AND k.data_version = :data
            AND k.lock_status = 'ACTIVE'",
         order = facts.order.0,
         data = facts.data.0,
+        round = facts.round.0,
     );
     Ok(tx.count(query).await?)
 }

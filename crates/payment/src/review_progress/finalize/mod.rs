@@ -20,6 +20,7 @@ use crate::review_callback::OrderFacts;
 use crate::status_refresh::{PlannedShard, plan_shards};
 
 use payment_type::PaymentType;
+use recheck::Ways;
 pub use recheck::{RECHECK_VIOLATED, RecheckSettings, Violation, violations};
 
 /// What was found out before any lock.
@@ -28,6 +29,7 @@ struct Plan {
     /// `None` where there is nothing to pay.
     payment_type: Option<PaymentType>,
     recheck: RecheckSettings,
+    ways: Ways,
 }
 
 /// WAIT_PAY: the target of an approval with something to pay.
@@ -48,9 +50,11 @@ pub(super) async fn finalize(
         shards: plan_shards(db, facts.order, facts.data, facts.round).await?,
         payment_type: None,
         recheck: *settings,
+        ways: Ways::SmallBills,
     };
     if facts.target == WAIT_PAY {
         park::unless_payable(turn, &facts, *settings).await?;
+        plan.ways = recheck::ways(db, &facts).await?;
         plan.payment_type = match payment_type::decide(db, &facts).await? {
             Ok(payment_type) => Some(payment_type),
             Err(why) => return park::without_payment_type(turn, &facts, why).await,

@@ -59,17 +59,25 @@ struct Condition {
     is_strict: bool,
     /// Looked at again under the lock.
     is_proved: bool,
+    /// Can be violated only by a line that is paid by its partner bill.
+    is_partners: bool,
 }
 
 const fn condition(code: &'static str, message: &'static str, violated: &'static str) -> Condition {
-    Condition { code, message, violated, is_strict: false, is_proved: true }
+    let (is_strict, is_proved, is_partners) = (false, true, false);
+    Condition { code, message, violated, is_strict, is_proved, is_partners }
+}
+
+/// Of lines without a pushed small bill.
+const fn partners(code: &'static str, message: &'static str, violated: &'static str) -> Condition {
+    Condition { is_partners: true, ..condition(code, message, violated) }
 }
 
 /// Listed before the lock only: a row is looked up for every line, which would keep the order
 /// locked for seconds. Locks are counted under the lock instead, and no import makes a second
 /// ledger row of a bill.
 const fn listed(code: &'static str, message: &'static str, violated: &'static str) -> Condition {
-    Condition { code, message, violated, is_strict: false, is_proved: false }
+    Condition { is_proved: false, ..condition(code, message, violated) }
 }
 
 /// `b` is the small bill if it is pushed, `p` the partner bill; `a` and `q` their accounts.
@@ -78,8 +86,12 @@ const CONDITIONS: [Condition; 13] = [
     condition(
         "recheck-month",
         "its month is none",
-        "NOT (l.bill_yearmonth BETWEEN '200001' AND '209912'
-              AND SUBSTR(l.bill_yearmonth, 5, 2) BETWEEN '01' AND '12')",
+        // Equality only: comparing texts by their order is a call of the collation for each line.
+        "NOT (SUBSTR(l.bill_yearmonth, 1, 2) = '20'
+              AND SUBSTR(l.bill_yearmonth, 3, 1) IN ('0','1','2','3','4','5','6','7','8','9')
+              AND SUBSTR(l.bill_yearmonth, 4, 1) IN ('0','1','2','3','4','5','6','7','8','9')
+              AND SUBSTR(l.bill_yearmonth, 5, 2) IN
+                ('01','02','03','04','05','06','07','08','09','10','11','12'))",
     ),
     condition("recheck-intended-rent", "its intended rent is missing", "l.pre_rent IS NULL"),
     listed(
@@ -111,24 +123,24 @@ const CONDITIONS: [Condition; 13] = [
               OR a.holder_name <> COALESCE(l.payee_name, a.holder_name)
               OR a.bank_name <> COALESCE(l.payee_bank, a.bank_name))",
     ),
-    condition(
+    partners(
         "recheck-partner-bill",
         "its small bill is not pushed, and it has no partner bill",
         "b.id IS NULL AND p.id IS NULL",
     ),
-    condition(
+    partners(
         "recheck-partner-bill-month",
         "its partner bill is of another month",
         "b.id IS NULL AND p.id IS NOT NULL AND p.bill_yearmonth <> l.bill_yearmonth",
     ),
-    condition(
+    partners(
         "recheck-partner-account",
         "its partner bill's account is missing, closed, incomplete or another partner's",
         "b.id IS NULL AND p.id IS NOT NULL
          AND (q.id IS NULL OR q.status <> 1 OR q.holder_name = '' OR q.account_no = ''
               OR (q.partner_id IS NOT NULL AND q.partner_id <> p.partner_id))",
     ),
-    condition(
+    partners(
         "recheck-partner-payee",
         "its partner bill's account is not the payee that was approved",
         "b.id IS NULL AND q.id IS NOT NULL
@@ -136,33 +148,50 @@ const CONDITIONS: [Condition; 13] = [
               OR q.holder_name <> COALESCE(l.payee_name, '')
               OR q.bank_name <> COALESCE(l.payee_bank, ''))",
     ),
-    Condition {
-        code: "recheck-partner-organisation",
-        message: "its partner is unknown, or another than its partner bill's",
-        violated: "b.id IS NULL AND p.id IS NOT NULL
+    strict(partners(
+        "recheck-partner-organisation",
+        "its partner is unknown, or another than its partner bill's",
+        "b.id IS NULL AND p.id IS NOT NULL
          AND (o.id IS NULL OR COALESCE(l.partner_id, p.partner_id) <> p.partner_id)",
-        is_strict: true,
-        is_proved: true,
-    },
-    Condition {
-        code: "recheck-intended-amount",
-        message: "its intended rent is not the amount it is paid",
-        violated: "b.id IS NULL AND p.id IS NOT NULL
+    )),
+    strict(partners(
+        "recheck-intended-amount",
+        "its intended rent is not the amount it is paid",
+        "b.id IS NULL AND p.id IS NOT NULL
          AND COALESCE(l.pre_rent, -1) <> COALESCE(l.pay_amount, 0)",
-        is_strict: true,
-        is_proved: true,
-    },
+    )),
 ];
 
-const FACTS: &str = "FROM fi_resident_income_payment_order_bill l
-     LEFT JOIN fi_customer_bill b
-       ON b.id = l.small_bill_id AND b.deleted = 0 AND b.pushed_flag = 1
-     LEFT JOIN fi_customer_account a ON a.id = b.customer_account_id AND a.deleted = 0
-     LEFT JOIN fi_customer_bill_partner p ON p.id = l.partner_bill_id AND p.deleted = 0
+macro_rules! small_bills {
+    () => {
+        "FROM fi_resident_income_payment_order_bill l
+         LEFT JOIN fi_customer_bill b
+           ON b.id = l.small_bill_id AND b.deleted = 0 AND b.pushed_flag = 1
+         LEFT JOIN fi_customer_account a ON a.id = b.customer_account_id AND a.deleted = 0 "
+    };
+}
+
+macro_rules! of_version {
+    () => {
+        "WHERE l.payment_order_id = :order AND l.data_version = :data
+           AND l.submit_round = :round AND l.line_type = 10 AND l.deleted = 0
+           AND l.id > :after"
+    };
+}
+
+const SMALL_BILLS: &str = concat!(small_bills!(), of_version!());
+
+const FACTS: &str = concat!(
+    small_bills!(),
+    "LEFT JOIN fi_customer_bill_partner p ON p.id = l.partner_bill_id AND p.deleted = 0
      LEFT JOIN fi_customer_account_partner q ON q.id = p.partner_account_id AND q.deleted = 0
-     LEFT JOIN sys_partner o ON o.id = p.partner_id AND o.deleted = 0
-     WHERE l.payment_order_id = :order AND l.data_version = :data AND l.submit_round = :round
-       AND l.line_type = 10 AND l.deleted = 0 AND l.id > :after";
+     LEFT JOIN sys_partner o ON o.id = p.partner_id AND o.deleted = 0 ",
+    of_version!()
+);
+
+const fn strict(condition: Condition) -> Condition {
+    Condition { is_strict: true, ..condition }
+}
 
 fn conditions(settings: RecheckSettings) -> impl Iterator<Item = &'static Condition> {
     CONDITIONS.iter().filter(move |condition| !condition.is_strict || settings.no_small_bill)
@@ -214,6 +243,22 @@ fn violation(row: &Row, condition: &Condition) -> Result<Violation, WorkError> {
     })
 }
 
+/// By what an order's lines are paid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ways {
+    /// All of them by their pushed small bills.
+    SmallBills,
+    /// Some by their partner bills.
+    PartnerBillsToo,
+}
+
+/// Found out before the lock: what is paid by small bills needs half the tables for its proof.
+pub(super) async fn ways(db: &Db, facts: &Progressed) -> Result<Ways, WorkError> {
+    let text = format!("SELECT COUNT(*) {SMALL_BILLS} AND b.id IS NULL");
+    let by_partner_bills = db.count(bound(Query::built(text), facts).bind("after", 0)).await?;
+    Ok(if by_partner_bills == 0 { Ways::SmallBills } else { Ways::PartnerBillsToo })
+}
+
 /// What the one set-based query under the lock finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Proof {
@@ -228,12 +273,21 @@ pub(super) async fn prove(
     tx: &impl Read,
     facts: &Progressed,
     settings: RecheckSettings,
+    ways: Ways,
 ) -> Result<Proof, WorkError> {
-    let proved = conditions(settings).filter(|condition| condition.is_proved);
-    let any = proved.map(|condition| format!("({})", condition.violated));
+    // A line that is paid by its partner bill after all has changed: it counts as violated.
+    let (from_tables, moved) = match ways {
+        Ways::SmallBills => (SMALL_BILLS, "(b.id IS NULL)"),
+        Ways::PartnerBillsToo => (FACTS, "(1 = 0)"),
+    };
+    let mut any = vec![moved.to_owned()];
+    let proved = conditions(settings).filter(|condition| {
+        condition.is_proved && (ways == Ways::PartnerBillsToo || !condition.is_partners)
+    });
+    any.extend(proved.map(|condition| format!("({})", condition.violated)));
     let text = format!(
-        "SELECT COUNT(*) AS all_lines, COUNT(CASE WHEN {} THEN 1 END) AS violated {FACTS}",
-        any.collect::<Vec<_>>().join(" OR "),
+        "SELECT COUNT(*) AS all_lines, COUNT(CASE WHEN {} THEN 1 END) AS violated {from_tables}",
+        any.join(" OR "),
     );
     let query = bound(Query::built(text), facts).bind("after", 0);
     let Some(row) = tx.row(query).await? else {

@@ -133,6 +133,7 @@ pub(super) async fn order(
     Ok(())
 }
 
+/// The first, not any: in the hope of an early one PostgreSQL read the lines of all orders.
 pub(in crate::treasury) async fn has_unpaid(
     tx: &mut Tx,
     lines: OrderLines,
@@ -142,7 +143,7 @@ pub(in crate::treasury) async fn has_unpaid(
            SELECT id FROM fi_resident_income_payment_order_bill
            WHERE payment_order_id = :order AND data_version = :data AND submit_round = :round
              AND line_type = 10 AND deleted = 0 AND line_status <> 30
-           LIMIT 1) AS one",
+           ORDER BY id LIMIT 1) AS one",
         order = lines.order,
         data = lines.data,
         round = lines.round,

@@ -6,7 +6,7 @@
 mod acting;
 mod payments;
 mod reading;
-mod refusal;
+pub(crate) mod refusal;
 mod sessions;
 mod tasks;
 

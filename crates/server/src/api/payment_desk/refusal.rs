@@ -7,7 +7,7 @@ use counterfoil_payment::treasury::TreasuryError;
 use crate::api::problem::{FieldFault, Problem};
 
 /// Why an operation was refused or failed.
-pub(super) fn of_payment(error: PaymentError) -> Problem {
+pub(crate) fn of_payment(error: PaymentError) -> Problem {
     let status = match &error {
         PaymentError::SessionNotFound(_)
         | PaymentError::OrderNotFound(_)
@@ -35,7 +35,7 @@ pub(super) fn of_payment(error: PaymentError) -> Problem {
 }
 
 /// Why an operation of the treasury was refused or failed.
-pub(super) fn of_treasury(error: TreasuryError) -> Problem {
+pub(crate) fn of_treasury(error: TreasuryError) -> Problem {
     let status = match error {
         TreasuryError::Payment(error) => return of_payment(error),
         TreasuryError::BatchNotFound(_) | TreasuryError::DetailNotFound(_) => StatusCode::NOT_FOUND,

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use super::answers::{uuid, values};
 use super::sides::{FORM, SCHOOL, Sides};
-use crate::reconcile_wiring::carried;
+use crate::answer_delivery::carried;
 
 /// What happens to an answer: of every thousand, so many each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

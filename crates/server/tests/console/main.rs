@@ -1,0 +1,8 @@
+//! The operator console over real sockets: who gets in, who may what, what is shown, what is done.
+
+mod acts;
+mod entry;
+mod hostile;
+mod house;
+mod pages;
+mod roles;
