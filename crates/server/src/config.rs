@@ -78,12 +78,12 @@ pub struct Config {
     pub fc: FcConfig,
     /// The service hall.
     pub svchall: SvchallConfig,
-    /// What carries answers from the centre to its halls.
-    pub answer_delivery: AnswerDeliveryConfig,
     /// Being an executor of an XXL-Job admin.
     pub xxl_job: XxlConfig,
     /// How long what is kept.
     pub retention: RetentionConfig,
+    /// What carries answers from the centre to its halls.
+    pub answer_delivery: AnswerDeliveryConfig,
 }
 
 /// Hints after a commit that a task is ready. Off or lost, the scan finds the task.
@@ -340,9 +340,9 @@ impl Default for Config {
             apps: BTreeMap::new(),
             fc: FcConfig::default(),
             svchall: SvchallConfig::default(),
-            answer_delivery: AnswerDeliveryConfig::default(),
             xxl_job: XxlConfig::default(),
             retention: RetentionConfig::default(),
+            answer_delivery: AnswerDeliveryConfig::default(),
         }
     }
 }
@@ -431,9 +431,9 @@ impl Config {
         self.signing.check()?;
         self.fc.answer.reconcile.check()?;
         self.svchall.answer_reconcile.check()?;
-        self.answer_delivery.check()?;
         self.xxl_job.check()?;
         self.retention.check()?;
+        self.answer_delivery.check()?;
         Ok(())
     }
 

@@ -9,6 +9,7 @@ pub mod config;
 pub mod console;
 pub mod console_config;
 pub mod demo;
+pub mod description;
 pub mod files;
 pub mod findings;
 pub mod http;

@@ -20,7 +20,7 @@ use crate::cli::Failure;
 use crate::config::Config;
 use crate::console::{Inside, console_router};
 use crate::http::{self, Health};
-use crate::{api, reconcile_wiring, scheduler, wiring, xxl_job};
+use crate::{api, description, reconcile_wiring, scheduler, wiring, xxl_job};
 
 /// How long work may take to reach its next batch after a stop was asked. Then the process ends
 /// all the same: what was committed stands, what was not is done again.
@@ -87,7 +87,8 @@ impl Service {
         };
         let health = Health::of(&engine, shutdown.clone());
         let limits = config.server.limits();
-        let router = http::dressed(router.merge(http::operations(health)), limits);
+        let router = router.merge(http::operations(health)).merge(description::router());
+        let router = http::dressed(router, limits);
         parts.spawn(http::serve(listener, router, limits, shutdown.clone()));
         if roles.contains(&Role::Worker) {
             crate::treasury::listen(&mut parts, db, &config, &shutdown)?;
