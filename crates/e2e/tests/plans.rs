@@ -47,7 +47,8 @@ async fn every_query_of_the_hot_paths_uses_an_index_on_mariadb() {
     counterfoil_e2e::run(Dialect::MariaDb, every_query_uses_an_index).await;
 }
 
-/// Lines of the smaller version: two batches. The larger one has five times as many.
+/// Lines of the smaller version: twenty batches. The larger one has five times as many. A step that
+/// reads its version again for every batch reads twice as much for each line there.
 const FEW: i64 = 2_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -66,7 +67,7 @@ async fn rows_read_for_a_line_do_not_grow_with_the_size_of_its_version() {
     for (step, before) in few {
         let after = many[step];
         eprintln!("{step}: {before} and {after} hundredths of a row for each line");
-        assert!(after * 10 <= before * 13, "{step} read {before}, then {after} for 100 lines");
+        assert!(after * 2 <= before * 3, "{step} read {before}, then {after} for 100 lines");
     }
     assert_eq!(few.len(), 7, "{few:?}");
 }

@@ -123,21 +123,28 @@ pub(super) async fn named(
     db.rows(tasks(query, selector)).await?.iter().map(unit).collect()
 }
 
-/// Guard: FAILED.
+/// Guard: FAILED. The tasks are read first: MariaDB would read every progress row there is and ask
+/// for each whether its task is named.
 async fn reopen(db: &Db, selector: &Selector) -> Result<(), WorkError> {
     let mut tx = db.begin().await?;
+    let named = Query::new(
+        "SELECT t.id FROM fi_async_task t
+         WHERE t.task_type = :task_type AND t.deleted = 0
+           AND (t.task_code IN :codes OR t.business_key IN :keys)",
+    );
+    let mut named_ids = Vec::new();
+    for row in tx.rows(tasks(named, selector)).await? {
+        named_ids.push(row.int("id")?);
+    }
     let update = Query::new(
         "UPDATE fi_resident_income_payment_review_callback_progress
          SET next_retry_time = NULL, last_error_code = NULL, update_time = :now
-         WHERE deleted = 0 AND phase_status = 'FAILED'
-           AND main_task_status IN ('RUNNING', 'SUCCESS')
-           AND async_task_id IN (
-             SELECT t.id FROM fi_async_task t
-             WHERE t.task_type = :task_type AND t.deleted = 0
-               AND (t.task_code IN :codes OR t.business_key IN :keys))",
+         WHERE async_task_id IN :tasks AND deleted = 0 AND phase_status = 'FAILED'
+           AND main_task_status IN ('RUNNING', 'SUCCESS')",
     )
-    .bind("now", tx.now());
-    tx.execute(tasks(update, selector)).await?;
+    .bind("now", tx.now())
+    .bind_list("tasks", named_ids);
+    tx.execute(update).await?;
     tx.commit("review_progress.reopen").await?;
     Ok(())
 }
