@@ -58,8 +58,8 @@ pub async fn kill_both_sides(plan: &SetKillPlan) -> SetKillReport {
         report.under_way += u32::from(sides.end_of(&task).await.is_none());
         let which = random.below(5);
         if which != 0 {
-            let victim = if which % 2 == 0 { &mut sides.centre } else { &mut sides.hall };
-            let count = if which % 2 == 0 { &mut report.centre } else { &mut report.hall };
+            let victim = if which.is_multiple_of(2) { &mut sides.centre } else { &mut sides.hall };
+            let count = if which.is_multiple_of(2) { &mut report.centre } else { &mut report.hall };
             victim.kill().await;
             *count += 1;
             kills += 1;
