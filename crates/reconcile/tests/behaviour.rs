@@ -2,6 +2,7 @@
 
 mod behaviour {
     mod centre;
+    mod clauses;
     mod crash;
     mod delivery;
     mod findings;

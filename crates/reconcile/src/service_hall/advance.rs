@@ -140,7 +140,10 @@ impl Session<'_> {
         if !ends.local {
             let (at, cursor) = (&self.work.coordinate, self.work.cursor.clone());
             let cursor = cursor.unwrap_or_default();
-            local = projection::page_to(self.db, at, &cursor, &end, size).await?;
+            local = match end.as_str() {
+                "" => projection::page(self.db, at, &cursor, size).await?,
+                end => projection::page_to(self.db, at, &cursor, end, size).await?,
+            };
             local_ends = local.len() < size as usize;
         }
         let last_remote = remote.last().map(|row| row.answer_uuid.clone());

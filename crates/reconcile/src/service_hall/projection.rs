@@ -52,10 +52,23 @@ fn local_of(row: &Row) -> Result<Local> {
 
 /// The live rows of a coordinate after `cursor`, by uuid.
 pub async fn page(db: &impl Read, at: &Coordinate, cursor: &str, size: u32) -> Result<Vec<Local>> {
-    page_to(db, at, cursor, "", size).await
+    let query = sql!(
+        "SELECT answer_uuid, form_uuid, sch_id, revision, content_hash, is_deleted, form_version,
+           values_json, projection_version, create_time
+         FROM fc_answer_projection
+         WHERE sch_id = :school AND form_uuid = :form AND answer_uuid > :cursor AND deleted = 0
+           AND (:only = '' OR answer_uuid = :only)
+         ORDER BY answer_uuid LIMIT :size",
+        school = at.school.as_str(),
+        form = at.form.as_str(),
+        cursor = cursor,
+        only = at.answer.as_deref().unwrap_or_default(),
+        size = size,
+    );
+    db.rows(query).await?.iter().map(local_of).collect()
 }
 
-/// The same, not above `last` if that is not empty.
+/// The same, not above `last`. A statement of its own: an index must end the search there.
 pub async fn page_to(
     db: &impl Read,
     at: &Coordinate,
@@ -67,14 +80,14 @@ pub async fn page_to(
         "SELECT answer_uuid, form_uuid, sch_id, revision, content_hash, is_deleted, form_version,
            values_json, projection_version, create_time
          FROM fc_answer_projection
-         WHERE sch_id = :school AND form_uuid = :form AND answer_uuid > :cursor AND deleted = 0
-           AND (:only = '' OR answer_uuid = :only) AND (:last = '' OR answer_uuid <= :last)
+         WHERE sch_id = :school AND form_uuid = :form AND answer_uuid > :cursor
+           AND answer_uuid <= :last AND deleted = 0 AND (:only = '' OR answer_uuid = :only)
          ORDER BY answer_uuid LIMIT :size",
         school = at.school.as_str(),
         form = at.form.as_str(),
         cursor = cursor,
-        only = at.answer.as_deref().unwrap_or_default(),
         last = last,
+        only = at.answer.as_deref().unwrap_or_default(),
         size = size,
     );
     db.rows(query).await?.iter().map(local_of).collect()

@@ -25,7 +25,7 @@ use fill::{CENTRE, HALL, SCHOOL, Set};
 use wire::{Line, Share};
 
 /// Rows of the sets that are repaired whole: their repairs take the time, and grow with the rows.
-const MAX_REPAIRED: u64 = 10_000;
+const MAX_REPAIRED: u64 = 2000;
 /// Rows read at once by the floor.
 const FLOOR_PAGE: u32 = 10_000;
 
