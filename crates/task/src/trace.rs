@@ -22,6 +22,8 @@ pub enum Action {
     Repair,
     /// A person sent something to the outside world again.
     Redeliver,
+    /// Something came in that contradicts what is on record, and was not taken.
+    Refuse,
 }
 
 impl Action {
@@ -35,6 +37,7 @@ impl Action {
             Action::Rerun => "RERUN",
             Action::Repair => "REPAIR",
             Action::Redeliver => "REDELIVER",
+            Action::Refuse => "REFUSE",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use counterfoil_db::{Db, Read, Tx, sql, transact};
 use counterfoil_protocol::{ApprovalAttempt, DataVersion, SubmitRound, TaskCode};
-use counterfoil_task::{Acceptance, Kicker, Seed, Subject, accept_or_reuse};
+use counterfoil_task::{Acceptance, Action, Kicker, Seed, Subject, Trace, accept_or_reuse, record};
 use sha2::{Digest, Sha256};
 
 use super::standing::{Instance, OrderFacts, judge};
@@ -30,7 +30,39 @@ pub async fn accept(
     kicker: &Kicker,
     callback: &Callback,
 ) -> Result<AcceptedCallback, CallbackError> {
-    transact!(try_accept(db, kicker, callback))
+    let accepted = transact!(try_accept(db, kicker, callback));
+    if let Err(refused @ CallbackError::Opposite { .. }) = &accepted
+        && let Err(error) = transact!(keep_refused(db, callback, &refused.to_string()))
+    {
+        // Whoever sent it is told all the same; only people will not see that it came.
+        tracing::error!(%error, order = %callback.order, "a refused callback is not on record");
+    }
+    accepted
+}
+
+/// A decision that contradicts one on record is not taken, but that it came stays on record, once.
+async fn keep_refused(db: &Db, callback: &Callback, why: &str) -> Result<(), CallbackError> {
+    let mut tx = db.begin().await?;
+    let identity = complete(&tx, callback).await?;
+    let Seed { business_key, subject, .. } = seed(callback, &identity);
+    let code = TaskCode::of(REVIEW_CALLBACK.prefix, &business_key);
+    let detail = serde_json::json!({
+        "why": why, "remark": callback.remark, "reviewTime": callback.time,
+    });
+    let trace = Trace {
+        task_id: 0,
+        code: &code,
+        task_type: REVIEW_CALLBACK.task_type,
+        business_key: &business_key,
+        action: Action::Refuse,
+        source: Some(&code),
+        result: "REFUSED".to_owned(),
+        detail: Some(detail.to_string()),
+        operator: None,
+    };
+    record(&mut tx, &trace, &subject).await?;
+    tx.commit("review_callback.refused").await?;
+    Ok(())
 }
 
 async fn try_accept(

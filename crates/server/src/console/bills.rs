@@ -3,6 +3,7 @@
 use axum::extract::{Path, Query, State};
 use axum::response::{IntoResponse, Redirect};
 use counterfoil_payment::order_view::{self, BillView, Money, Paying};
+use counterfoil_payment::{PaymentError, visibility_gate};
 use counterfoil_protocol::BillMonth;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -61,10 +62,16 @@ pub(super) async fn show(
         compact(&month).parse().map_err(|error| Trouble::invalid(format!("{error}")))?;
     let bill = order_view::bill(&console.db, &station, &month, &console.tolerance).await?;
     let shown = month.to_string();
+    let is_refreshed = is_refreshed(&console, &bill).await?;
     let body = html! {
         h1 {
             (lang.station()) " " span class="mono" { (station) } " · "
             (parts::month_of(&shown))
+        }
+        @if !is_refreshed {
+            p class="told" role="status" {
+                (parts::state(Look::Running, lang.not_refreshed()))
+            }
         }
         (verdict(lang, &bill))
         h2 { (lang.three_tables()) }
@@ -93,6 +100,18 @@ pub(super) async fn show(
     };
     let title = format!("{station} · {}", parts::month_of(&shown));
     Ok(Page::new(Room::Bills, title, body).live().shown_to(&visitor))
+}
+
+/// Whether the records may be relied on: programs are refused until then, people are told.
+async fn is_refreshed(console: &Console, bill: &BillView) -> Result<bool, Trouble> {
+    for order in bill.orders() {
+        match visibility_gate::check(&console.db, order).await {
+            Ok(()) => {}
+            Err(PaymentError::RefreshPending { .. }) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(true)
 }
 
 /// Reason code, 中文.

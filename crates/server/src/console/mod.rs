@@ -19,6 +19,7 @@ mod jobs;
 mod looks;
 mod order;
 mod order_acts;
+mod order_history;
 mod orders;
 mod overview;
 mod own;
@@ -26,6 +27,7 @@ mod parts;
 mod reconciliation;
 mod reviews;
 mod rules;
+mod sessions;
 mod shell;
 mod sign_in;
 mod steps;
@@ -127,6 +129,7 @@ fn looking(rooms: Rooms) -> Rooms {
         .with("/console/orders/{order}", Look, get(order::show))
         .with("/console/orders/{order}/lines", Look, get(orders::lines))
         .with("/console/orders/{order}/changes", Look, get(orders::changes))
+        .with("/console/sessions/{session}", Look, get(sessions::show))
         .with("/console/bills", Look, get(bills::ask))
         .with("/console/bills/{station}/{month}", Look, get(bills::show))
         .with("/console/tasks", Look, get(tasks::list))
@@ -155,6 +158,15 @@ fn acting(rooms: Rooms) -> Rooms {
         .with("/console/orders/{order}/cancel", Operate, get(acts::ask_cancel).post(acts::cancel))
         .with("/console/orders/{order}/payment", Operate, get(acts::ask_paid).post(acts::paid))
         .with("/console/orders/{order}/repair", Operate, get(acts::ask_repair).post(acts::repair))
+        .with(
+            "/console/orders/{order}/revise",
+            Operate,
+            get(sessions::ask_revise).post(sessions::revise),
+        )
+        .with("/console/sessions", Operate, post(sessions::open))
+        .with("/console/sessions/{session}/bills", Operate, post(sessions::add))
+        .with("/console/sessions/{session}/removals", Operate, post(sessions::remove))
+        .with("/console/sessions/{session}/submission", Operate, post(sessions::send))
         .with("/console/tasks/{task}/rerun", Operate, get(tasks::ask_rerun).post(tasks::rerun))
         .with("/console/tasks/{task}/cancel", Operate, get(tasks::ask_cancel).post(tasks::cancel))
         .with("/console/jobs/{handler}", Operate, get(jobs::ask).post(jobs::run))

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Redirect};
 use counterfoil_account::Permission;
 use counterfoil_payment::order_proof;
 use counterfoil_payment::order_view::{
-    self, OrderRow, OrderView, Stage, StageState, Timeline, TimelineEntry, find,
+    self, OrderRow, OrderView, Stage, StageState, Timeline, find,
 };
 use counterfoil_payment::partner_push::{DeliveryRow, DeliverySearch, deliveries};
 use counterfoil_payment::treasury::view::{BatchQuery, BatchRow, list as batches};
@@ -14,6 +14,7 @@ use maud::{Markup, html};
 use super::Console;
 use super::door::Visitor;
 use super::looks::Look;
+use super::order_history::{received, timeline, versions};
 use super::overview::{answer, kinds_of_success};
 use super::shell::{Answer, Page, Room, Trouble};
 use super::texts::{Lang, blocker, stage_name, why};
@@ -389,6 +390,7 @@ fn sent(lang: Lang, read: &Read) -> Markup {
         } @else {
             div class="card wide" { (super::tasks::table(lang, &read.callbacks)) }
         }
+        (received(&read.timeline))
         @if !read.deliveries.is_empty() {
             h2 { (lang.deliveries_of_order()) }
             div class="card wide" { (super::deliveries::table(lang, &read.deliveries)) }
@@ -407,88 +409,5 @@ fn sent(lang: Lang, read: &Read) -> Markup {
             (parts::stored(lang, "RESERVED")) " " (parts::number(read.view.locks.reserved)) " · "
             (parts::stored(lang, "RELEASED")) " " (parts::number(read.view.locks.released))
         }
-    }
-}
-
-fn versions(lang: Lang, view: &OrderView) -> Markup {
-    let order = view.order.id;
-    html! {
-        table class="stack" {
-            thead { tr {
-                th class="num" { (lang.version()) } th { (lang.kind()) } th { (lang.status()) }
-                th { (lang.created()) } th { (lang.pick("发布", "Published")) }
-                th { (lang.detail()) } th {}
-            } }
-            tbody {
-                @for version in &view.versions {
-                    tr {
-                        td data-label=(lang.version()) class="num" { (version.target_data) }
-                        td data-label=(lang.kind()) class="mono" { (version.mode) }
-                        td data-label=(lang.status()) {
-                            (parts::stored(lang, &version.build_status))
-                        }
-                        td data-label=(lang.created()) { (parts::time(version.create_time)) }
-                        td data-label=(lang.pick("发布", "Published")) {
-                            (parts::maybe_time(version.publish_time))
-                        }
-                        td data-label=(lang.detail()) class="words" {
-                            (version.error_message.as_deref().unwrap_or("—"))
-                        }
-                        td {
-                            a href={ "/console/orders/" (order) "/lines?version="
-                                (version.target_data) } { (lang.see_lines()) }
-                            @if version.source_data_version.0 > 0 {
-                                " · "
-                                a href={ "/console/orders/" (order) "/changes?from="
-                                    (version.source_data_version) "&to=" (version.target_data) } {
-                                    (lang.compare()) " " (version.source_data_version) " → "
-                                    (version.target_data)
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// What an entry of the timeline is about.
-fn kind_of_entry(lang: Lang, kind: &'static str) -> &'static str {
-    let zh = match kind {
-        "version" => "版本",
-        "order" => "付款单",
-        "trace" => "经过",
-        "incident" => "事故",
-        "approval" => "审核",
-        "locks" => "占用",
-        "task" => "任务",
-        other => other,
-    };
-    lang.pick(zh, kind)
-}
-
-fn timeline(lang: Lang, told: &Timeline) -> Markup {
-    let class = |entry: &TimelineEntry| match entry.kind {
-        "incident" => "bad",
-        "approval" | "order" => "ok",
-        "trace" | "task" => "run",
-        _ => "",
-    };
-    html! {
-        ul class="timeline" {
-            @for entry in told.entries.iter().rev() {
-                li class=(class(entry)) {
-                    (parts::time(entry.time))
-                    span class="kind" { (kind_of_entry(lang, entry.kind)) } " " (entry.what)
-                    @if let Some(user) = entry.operator_user_id {
-                        " · " (lang.who()) " " span class="mono" { (user) }
-                    }
-                    @if let Some(code) = &entry.task_code { " · " (parts::task_link(code)) }
-                    @if let Some(detail) = &entry.detail { div class="record" { (detail) } }
-                }
-            }
-        }
-        @if told.truncated { p class="quiet" { (lang.older_not_shown()) } }
     }
 }

@@ -1,6 +1,7 @@
 //! Orders, newest first; one order's lines; what one version changed against another.
 
 use axum::extract::{Path, Query, State};
+use counterfoil_account::Permission;
 use counterfoil_payment::order_view::{
     self, ChangedLine, Diff, DiffKind, LineQuery, Money, OrderQuery, OrderRow, find,
     order_status_code,
@@ -12,7 +13,7 @@ use serde::Deserialize;
 use super::Console;
 use super::door::Visitor;
 use super::parts;
-use super::shell::{Answer, Page, Room};
+use super::shell::{Answer, Page, Room, proof};
 use super::texts::{Lang, word};
 use crate::api::place_of;
 
@@ -57,6 +58,12 @@ pub(super) async fn list(
             (parts::choice("status", lang.status(), lang.all(), &statuses(lang), &which.status))
             (parts::field("creator", lang.creator(), &which.creator))
             button type="submit" { (lang.filter()) }
+        }
+        @if visitor.may(Permission::Operate) {
+            form method="post" action="/console/sessions" class="actions" {
+                (proof(&visitor))
+                button type="submit" { (lang.new_session()) }
+            }
         }
         @if page.orders.is_empty() {
             (parts::empty(lang.no_orders()))

@@ -160,7 +160,9 @@ fn header(visitor: &Visitor, here: Room) -> Markup {
                     aria-label=(lang.find()) maxlength="200";
             }
             div class="who" {
-                a href="/console/me" { (visitor.account.name) " · " (role(lang, visitor.account.role)) }
+                a href="/console/me" {
+                    (visitor.account.name) " · " (role(lang, visitor.account.role))
+                }
                 a href={ "/console/language/" (code) "?back=" (parts::escaped(back)) }
                     lang=(code) { (lang.other_language()) }
                 form method="post" action="/console/sign-out" {

@@ -22,6 +22,10 @@ fn path_of(command: &str) -> Option<String> {
         ("order", "record-payment") => order("payment"),
         ("order", "timeline") => Some("#timeline".to_owned()),
         ("push-batch", "list") => Some(format!("/console/batches?order={}", escaped(word(3)))),
+        ("session", "create") if word(2) == "--revise" => {
+            Some(format!("/console/orders/{}/revise", escaped(word(3))))
+        }
+        ("session", "remove" | "submit") => Some(format!("/console/sessions/{}", escaped(word(2)))),
         ("review", "list") => Some("/console/reviews".to_owned()),
         ("check", _) => Some("/console/rules".to_owned()),
         _ => None,
@@ -83,7 +87,9 @@ mod tests {
             ("counterfoil order timeline 7", Some("#timeline")),
             ("counterfoil push-batch list --order 7", Some("/console/batches?order=7")),
             ("counterfoil check", Some("/console/rules")),
-            ("counterfoil session create --revise 7 --user ID", None),
+            ("counterfoil session create --revise 7 --user ID", Some("/console/orders/7/revise")),
+            ("counterfoil session submit 9 --user ID", Some("/console/sessions/9")),
+            ("counterfoil session create --user ID", None),
             ("", None),
         ];
         for (command, expected) in table {

@@ -99,7 +99,9 @@ fn row(lang: Lang, stuck: &Stuck, now: Instant) -> Markup {
         tr {
             td data-label=(lang.what()) { (stuck.what) }
             td data-label=(lang.stage()) { (stuck.stage) }
-            td data-label=(lang.waits_for()) class="words" { (parts::state(stuck.look, &stuck.blocker)) }
+            td data-label=(lang.waits_for()) class="words" {
+                (parts::state(stuck.look, &stuck.blocker))
+            }
             td data-label=(lang.why_so()) class="words" { (stuck.why) }
             td data-label=(lang.owner()) class="mono" {
                 (stuck.owner.as_deref().unwrap_or("—"))

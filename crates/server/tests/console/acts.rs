@@ -2,6 +2,10 @@
 
 use counterfoil_account::Role;
 use counterfoil_e2e::{TestApp, on_every_database};
+use counterfoil_payment::kinds::{LOCK_ACTIVATE, SUBMIT_BUILD};
+use counterfoil_payment::review_callback::{Callback, Conclusion, accept};
+use counterfoil_protocol::{OrderId, PlanId};
+use counterfoil_task::Kicker;
 
 use crate::house::House;
 
@@ -160,6 +164,76 @@ on_every_database! {
         assert_eq!(house.enter("ops", new).await.status, 303);
         let stored = house.app.lines("SELECT reason, detail FROM account_audit").await.join("\n");
         assert!(!stored.contains(new), "a password is in the audit");
+        house.close().await;
+    }
+
+    async fn a_rejected_order_is_revised_and_submitted_again_in_the_console_alone(app: TestApp) {
+        let house = House::open(app).await;
+        let order = house.order().await;
+        house.app.execute(&format!(
+            "UPDATE fi_resident_income_payment_order SET status = 30 WHERE id = {order};
+             \nUPDATE fi_resident_income_payment_order_approval_instance
+               SET approval_status = 'REJECTED'"
+        )).await;
+        let stranger = house.person("stranger", Role::Operator, None).await;
+        let path = format!("/console/orders/{order}/revise");
+        let refused = stranger.post(&path, &[("reason", "not mine")]).await;
+        assert_eq!(refused.status, 403, "{}", refused.body);
+        let creator = house.person("creator", Role::Operator, Some(7)).await;
+        let page = creator.get(&format!("/console/orders/{order}")).await.body;
+        assert!(page.contains(&path), "the way is shown: {page}");
+        let opened = creator.post(&path, &[("reason", "金额已核实")]).await;
+        assert_eq!(opened.status, 303, "{}", opened.body);
+        let page = creator.get(opened.header("location")).await.body;
+        assert!(page.contains("REVISE") && page.contains("Take bills out"), "{page}");
+        let session = opened.header("location").split('?').next().unwrap_or_default().to_owned();
+        let removals = format!("{session}/removals");
+        let removed = creator.post(&removals, &[("bills", "S2:202609")]).await;
+        assert_eq!(removed.status, 303, "{}", removed.body);
+        let told = creator.get(removed.header("location")).await.body;
+        assert!(told.contains("1 bills taken out"), "{told}");
+        let sent = creator.post(&format!("{session}/submission"), &[]).await;
+        assert_eq!(sent.status, 303, "{}", sent.body);
+        assert!(sent.header("location").starts_with(&format!("/console/orders/{order}?said=")));
+        for kind in [SUBMIT_BUILD, LOCK_ACTIVATE] {
+            assert!(house.app.round(kind.handler).await.is_success());
+        }
+        let pointer = "SELECT current_publish_version FROM fi_resident_income_payment_order";
+        assert_eq!(house.app.value(pointer).await, "2");
+        let page = creator.get(&format!("/console/orders/{order}/changes?from=1&to=2")).await.body;
+        assert!(page.contains("S2 · 2026-09"), "{page}");
+        house.close().await;
+    }
+
+    async fn a_decision_that_contradicts_one_is_refused_and_still_seen(app: TestApp) {
+        let house = House::open(app).await;
+        let order = house.order().await;
+        let plan = house.plan(&order).await;
+        let callback = |conclusion| Callback {
+            order: OrderId(order.parse().unwrap()),
+            plan: PlanId(plan.parse().unwrap()),
+            conclusion,
+            remark: Some("<b>不同意</b>".into()),
+            time: None,
+            data_version: None,
+            attempt: None,
+            round: None,
+            evidence: None,
+        };
+        let (db, none) = (&house.app.db, Kicker::none());
+        accept(db, &none, &callback(Conclusion::Pass)).await.expect("taken");
+        accept(db, &none, &callback(Conclusion::Pass)).await.expect("taken again");
+        for _ in 0..2 {
+            let refused = accept(db, &none, &callback(Conclusion::Reject)).await.unwrap_err();
+            assert_eq!(refused.code(), "review-callback-opposite");
+        }
+        let viewer = house.person("viewer", Role::Viewer, None).await;
+        let page = viewer.get(&format!("/console/orders/{order}")).await.body;
+        assert!(page.contains("REFUSE: REFUSED"), "{page}");
+        assert!(page.contains("&lt;b&gt;不同意&lt;/b&gt;") && !page.contains("<b>不同意"), "{page}");
+        let kept = "SELECT COUNT(*) AS n FROM fi_resident_income_payment_async_operation_log
+                    WHERE action = 'REFUSE'";
+        assert_eq!(house.app.value(kept).await, "1", "once, however often it comes");
         house.close().await;
     }
 }

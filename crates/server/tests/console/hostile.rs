@@ -17,43 +17,66 @@ fn quoted() -> String {
     HOSTILE.replace('\'', "''")
 }
 
+/// Rows that hold the text wherever a person, a partner or another program can put one.
+fn hostile_rows(order: &str) -> Vec<String> {
+    let text = quoted();
+    vec![
+        format!(
+            "UPDATE fi_resident_income_payment_order_bill SET payee_name = '{text}',
+                 payee_account = '{text}', unqualified_reason = '{text}', pay_amount = 5"
+        ),
+        format!(
+            "UPDATE fi_async_task SET error_message = '{text}', task_status = 3,
+                 task_data = '{text}', retry_count = 3
+                 WHERE task_type LIKE '%LOCK_ACTIVATE'"
+        ),
+        format!("UPDATE review_business_node SET node_name = '{text}', remark = '{text}'"),
+        format!("UPDATE review_business_plan SET from_num = '{}'", &text[..40]),
+        format!("UPDATE fi_monthly_income_difference SET unqualified_reason = '{text}'"),
+        format!(
+            "UPDATE selection_session SET invalidated_flag = 1,
+                 invalidated_reason = '{text}'"
+        ),
+        format!(
+            "INSERT INTO fi_resident_income_payment_order_log
+                 (payment_order_id, operation_type, operation_remark)
+                 VALUES ({order}, 'NOTE', '{text}')"
+        ),
+        format!(
+            "INSERT INTO fi_resident_income_payment_external_log
+                 (id, idempotency_key, payment_order_id, data_version, status, last_error,
+                  request_body, response_body)
+                 VALUES (5, '{text}', {order}, 1, 'FAIL', '{text}', '{text}', '{text}')"
+        ),
+        format!(
+            "INSERT INTO fi_resident_income_payment_push_batch
+                 (id, batch_no, payment_order_id, status, error_message)
+                 VALUES (5, '{}', {order}, 'WAIT_DATA_FIX', '{text}')",
+            &text[..60]
+        ),
+        format!(
+            "INSERT INTO fi_resident_income_payment_push_batch_detail
+                 (id, push_batch_id, order_bill_id, payee_name, payee_account, push_status,
+                  error_message)
+                 VALUES (5, 5, 5, '{text}', '{}', 'WAIT_DATA_FIX', '{text}')",
+            &text[..60]
+        ),
+        format!(
+            "INSERT INTO answer_reconcile_task
+                 (task_id, consumer_app_key, form_uuid, state, reason_code, reason)
+                 VALUES ('t-5', '{}', '{}', 'FAILED', 'GRANT_REVOKED', '{text}')",
+            &text[..60],
+            &text[..60]
+        ),
+    ]
+}
+
 on_every_database! {
     async fn no_name_reason_or_message_that_is_stored_becomes_code(app: TestApp) {
         let house = House::open(app).await;
         let order = house.order().await;
         let plan = house.plan(&order).await;
-        let text = quoted();
-        let tables = [
-            format!("UPDATE fi_resident_income_payment_order_bill SET payee_name = '{text}',
-                     payee_account = '{text}', unqualified_reason = '{text}', pay_amount = 5"),
-            format!("UPDATE fi_async_task SET error_message = '{text}', task_status = 3,
-                     task_data = '{text}', retry_count = 3
-                     WHERE task_type LIKE '%LOCK_ACTIVATE'"),
-            format!("UPDATE review_business_node SET node_name = '{text}', remark = '{text}'"),
-            format!("UPDATE review_business_plan SET from_num = '{}'", &text[..40]),
-            format!("UPDATE fi_monthly_income_difference SET unqualified_reason = '{text}'"),
-            format!("UPDATE selection_session SET invalidated_flag = 1,
-                     invalidated_reason = '{text}'"),
-            format!("INSERT INTO fi_resident_income_payment_order_log
-                     (payment_order_id, operation_type, operation_remark)
-                     VALUES ({order}, 'NOTE', '{text}')"),
-            format!("INSERT INTO fi_resident_income_payment_external_log
-                     (id, idempotency_key, payment_order_id, data_version, status, last_error,
-                      request_body, response_body)
-                     VALUES (5, '{text}', {order}, 1, 'FAIL', '{text}', '{text}', '{text}')"),
-            format!("INSERT INTO fi_resident_income_payment_push_batch
-                     (id, batch_no, payment_order_id, status, error_message)
-                     VALUES (5, '{}', {order}, 'WAIT_DATA_FIX', '{text}')", &text[..60]),
-            format!("INSERT INTO fi_resident_income_payment_push_batch_detail
-                     (id, push_batch_id, order_bill_id, payee_name, payee_account, push_status,
-                      error_message)
-                     VALUES (5, 5, 5, '{text}', '{}', 'WAIT_DATA_FIX', '{text}')", &text[..60]),
-            format!("INSERT INTO answer_reconcile_task
-                     (task_id, consumer_app_key, form_uuid, state, reason_code, reason)
-                     VALUES ('t-5', '{}', '{}', 'FAILED', 'GRANT_REVOKED', '{text}')",
-                     &text[..60], &text[..60]),
-        ];
-        for statement in tables {
+        for statement in hostile_rows(&order) {
             house.app.execute(&statement).await;
         }
         let person = house.person("chief", Role::Admin, None).await;

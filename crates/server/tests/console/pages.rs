@@ -42,6 +42,7 @@ on_every_database! {
         paths.push(format!("/console/orders/{order}/cancel"));
         paths.push(format!("/console/orders/{order}/payment"));
         paths.push(format!("/console/orders/{order}/repair"));
+        paths.push(format!("/console/orders/{order}/revise"));
         paths.push(format!("/console/tasks/{task}"));
         paths.push(format!("/console/tasks/{task}/rerun"));
         paths.push(format!("/console/tasks/{task}/cancel"));

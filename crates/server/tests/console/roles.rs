@@ -17,6 +17,10 @@ const TABLE: &[(&str, &str, &[Role])] = &[
     ("POST", "/console/orders/{order}/payment", &[Operator, Admin]),
     ("GET", "/console/orders/{order}/repair", &[Operator, Admin]),
     ("POST", "/console/orders/{order}/repair", &[Operator, Admin]),
+    ("GET", "/console/orders/{order}/revise", &[Operator, Admin]),
+    ("POST", "/console/orders/{order}/revise", &[Operator, Admin]),
+    ("POST", "/console/sessions/1/bills", &[Operator, Admin]),
+    ("POST", "/console/sessions/1/removals", &[Operator, Admin]),
     ("GET", "/console/tasks/{task}/rerun", &[Operator, Admin]),
     ("POST", "/console/tasks/{task}/rerun", &[Operator, Admin]),
     ("GET", "/console/tasks/{task}/cancel", &[Operator, Admin]),
@@ -44,7 +48,7 @@ on_every_database! {
             for (method, path, may) in TABLE {
                 let path = path.replace("{order}", &order).replace("{task}", &task);
                 let path = path.replace("{plan}", &plan);
-                // Without a reason nothing is done by those who may, either.
+                // Without a reason, or what it is about, nothing is done by those who may, either.
                 let answer = match *method {
                     "GET" => person.get(&path).await,
                     _ => person.post(&path, &[]).await,
@@ -96,6 +100,11 @@ on_every_database! {
         let to_viewer = [("what", "role"), ("role", "viewer"), ("reason", "left the team")];
         assert_eq!(chief.post("/console/accounts/ops", &to_viewer).await.status, 303);
         assert_eq!(ops.get(&path).await.status, 403);
+        for act in ["/console/sessions", "/console/sessions/1/submission"] {
+            assert_eq!(ops.post(act, &[]).await.status, 403, "{act}");
+        }
+        let opened = "SELECT COUNT(*) AS n FROM selection_session";
+        assert_eq!(house.app.value(opened).await, "0");
         let last = [("what", "disable"), ("reason", "by mistake")];
         let refused = chief.post("/console/accounts/chief", &last).await;
         assert_eq!(refused.status, 409, "{}", refused.body);

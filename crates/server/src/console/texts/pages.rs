@@ -206,4 +206,17 @@ texts! {
         "Who did what to what, when, why, and what came of it; rows are only added.";
     subject: "对象", "Subject";
     outcome: "结果", "Outcome";
+    session: "选单会话", "Session";
+    revise_order: "修订付款单", "Revise the order";
+    what_it_holds: "选了什么", "What it holds";
+    session_empty: "还没有选账单；下面可以加一个月。", "No bill is selected yet; add a month below.";
+    session_of_creator: "只有打开它的人可以改和提交。",
+        "Only who opened it may change and submit it.";
+    add_month: "加一个月的账单", "Add the bills of a month";
+    take_out: "移出账单", "Take bills out";
+    take_out_hint: "每行一张，电站:月份", "One a line, STATION:MONTH";
+    submit_session: "提交", "Submit";
+    new_session: "新选单", "New selection";
+    not_refreshed: "它的付款单还在刷新状态：这里写的可能还会变。",
+        "An order of it is still being refreshed: what stands here may change.";
 }
