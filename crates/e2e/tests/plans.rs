@@ -47,8 +47,7 @@ async fn every_query_of_the_hot_paths_uses_an_index_on_mariadb() {
     counterfoil_e2e::run(Dialect::MariaDb, every_query_uses_an_index).await;
 }
 
-/// Lines of the smaller version: twenty batches. The larger one has five times as many. A step that
-/// reads its version again for every batch reads twice as much for each line there.
+/// Lines of the smaller version: two batches. The larger one has five times as many.
 const FEW: i64 = 2_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -22,9 +22,6 @@ use super::data;
 /// Rows read for each line, in hundredths, by step.
 pub type Read = BTreeMap<&'static str, i64>;
 
-/// Lines of a batch: few, so that a version has many batches.
-const BATCH: i64 = 100;
-
 struct Scale<'a> {
     app: &'a TestApp,
     lines: i64,
@@ -80,9 +77,7 @@ impl Scale<'_> {
 
     async fn submitted(&self, session: SessionId) -> OrderId {
         let submitted = submit(&self.app.db, &Kicker::none(), session, CREATOR).await;
-        let submission = submitted.expect("a submission");
-        Fixture(self.app).batch_size(&submission, BATCH).await;
-        submission.order
+        submitted.expect("a submission").order
     }
 
     async fn new_order(&mut self) -> OrderId {
@@ -143,12 +138,6 @@ INSERT INTO fi_resident_income_payment_order_approval_instance
         };
         accept(&self.app.db, &Kicker::none(), &callback).await.expect("an acceptance");
         self.step("S07", REVIEW_CALLBACK.handler).await;
-        self.app
-            .execute(&format!(
-                "UPDATE fi_resident_income_payment_review_callback_progress
-                 SET batch_size = {BATCH}"
-            ))
-            .await;
         self.step("S08", REVIEW_PROGRESS.handler).await;
         self.step("S12", STATUS_REFRESH.handler).await;
     }

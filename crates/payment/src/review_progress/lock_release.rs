@@ -47,7 +47,8 @@ async fn unqualified_locks(tx: &Tx, facts: &Progressed) -> Result<Vec<i64>, Work
          FROM fi_resident_income_payment_order_bill l
          JOIN fi_resident_income_payment_bill_lock k ON k.order_bill_id = l.id
          WHERE l.payment_order_id = :order AND l.data_version = :data
-           AND l.submit_round = :round AND l.line_type = 20 AND l.deleted = 0 AND k.payment_order_id + 0 = :order AND k.data_version = :data
+           AND l.submit_round = :round AND l.line_type = 20 AND l.deleted = 0
+           AND k.payment_order_id + 0 = :order AND k.data_version = :data
            AND k.lock_status = 'ACTIVE' AND k.id > :cursor
          ORDER BY k.id LIMIT :size",
         order = facts.order.0,

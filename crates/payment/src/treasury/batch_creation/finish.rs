@@ -30,7 +30,7 @@ pub(super) async fn finish(tx: &mut Tx, target: Target) -> Result<Finished, Trea
 
 /// Lines, their details and the batches' totals must come to the same.
 async fn prove_sums(tx: &mut Tx, target: Target) -> Result<(), TreasuryError> {
-    // Between the first and the last line: else PostgreSQL made a hash of the details of all orders.
+    // Between the first and the last line: PostgreSQL made a hash of the details of all orders.
     let (first, last) = open::ends(tx, target).await?;
     let query = sql!(
         "SELECT COUNT(*) AS payable, CAST(COALESCE(SUM(l.pay_amount), 0) AS {bigint}) AS due,
