@@ -196,7 +196,7 @@ pub(super) fn proof(visitor: &Visitor) -> Markup {
 pub(super) fn document(status: StatusCode, lang: Lang, title: &str, inner: Markup) -> Response {
     let page = html! {
         (DOCTYPE)
-        html lang=(lang.code()) {
+        html lang=(lang.tag()) {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width,initial-scale=1";

@@ -143,7 +143,9 @@ impl Browser {
     pub async fn complaints(&self) -> Vec<String> {
         let log = self.call("/se/log", &json!({ "type": "browser" })).await;
         let entries = log.as_array().into_iter().flatten();
-        entries.map(|entry| entry["message"].to_string()).collect()
+        // Hints about better forms are no complaints.
+        let severe = entries.filter(|entry| entry["level"] == "SEVERE");
+        severe.map(|entry| entry["message"].to_string()).collect()
     }
 
     /// The whole page as a picture, where a folder for pictures is named.

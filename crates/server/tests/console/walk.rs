@@ -1,18 +1,12 @@
 //! The console in a real browser: every page on a screen and on a phone, and the main actions by
 //! mouse and by keyboard.
 
-mod driver;
-
-#[path = "../console/house.rs"]
-mod house;
-
-use counterfoil_account::Cost;
-use counterfoil_account::Role;
 use counterfoil_account::people::{self, Newcomer};
+use counterfoil_account::{Cost, Role};
 use counterfoil_e2e::{Dialect, TestApp};
 
-use driver::Browser;
-use house::{House, PASSWORD};
+use crate::driver::Browser;
+use crate::house::{House, PASSWORD};
 
 const TAB: &str = "\u{E004}";
 const ENTER: &str = "\u{E007}";

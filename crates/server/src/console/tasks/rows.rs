@@ -88,7 +88,8 @@ pub(super) async fn page(
         "SELECT {COLUMNS} FROM (
            SELECT * FROM fi_async_task WHERE deleted = 0 AND id < :before
            ORDER BY id DESC LIMIT :most) looked_at
-         WHERE (:any_type = 1 OR task_type = :task_type) AND (:any_status = 1 OR task_status = :status)
+         WHERE (:any_type = 1 OR task_type = :task_type)
+           AND (:any_status = 1 OR task_status = :status)
          ORDER BY id DESC LIMIT :limit"
     ))
     .bind("before", before)

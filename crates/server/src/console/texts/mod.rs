@@ -45,7 +45,7 @@ impl Lang {
     }
 
     /// For `lang=`.
-    pub(super) fn code(self) -> &'static str {
+    pub(super) fn tag(self) -> &'static str {
         match self {
             Lang::Zh => "zh-CN",
             Lang::En => "en",
