@@ -52,7 +52,8 @@ fn step(local: usize, remote: usize, do_most_differ: bool, narrowing: &Narrowing
         return Step::Compare;
     }
     let by_rows = local / narrowing.part_rows.max(1);
-    let parts = if by_rows > FEW_PARTS { by_rows.min(MANY_PARTS) } else { FEW_PARTS };
+    // A power of two keeps the parts' bounds as round as the range's: fewer digits to send.
+    let parts = by_rows.next_power_of_two().clamp(FEW_PARTS, MANY_PARTS);
     Step::Split(u32::try_from(parts).unwrap_or(2))
 }
 
@@ -268,7 +269,7 @@ mod tests {
             (10, 25, false, Step::Compare),
             (10, 15, false, Step::Split(4)),
             (256, 256, false, Step::Split(4)),
-            (2_560, 2_560, false, Step::Split(10)),
+            (2_560, 2_560, false, Step::Split(16)),
             (16_384, 16_380, false, Step::Split(64)),
             (1_000_000, 999_000, false, Step::Split(64)),
         ];
