@@ -112,7 +112,8 @@ on_every_database! {
             window_start: pair.app.now(),
             sent_at: pair.app.now(),
         };
-        let changes: [(&str, fn(&mut Dispatch)); 7] = [
+        type Change = (&'static str, fn(&mut Dispatch));
+        let changes: [Change; 7] = [
             ("attempt", |order| order.attempt = 0),
             ("task", |order| order.task_id = String::new()),
             ("long task", |order| order.task_id = "t".repeat(37)),
