@@ -67,7 +67,7 @@ pub struct Newcomer {
 }
 
 /// A login as it is stored: small letters, and nothing that looks like another one.
-fn login_of(text: &str) -> Result<String, AccountError> {
+pub(crate) fn login_of(text: &str) -> Result<String, AccountError> {
     let login = text.trim().to_lowercase();
     let fits = |letter: char| letter.is_ascii_alphanumeric() || ".-_@".contains(letter);
     if login.is_empty() || login.len() > 64 || !login.chars().all(fits) {

@@ -2,7 +2,7 @@
 
 use counterfoil_db::{Db, Read, sql, transact};
 
-use crate::people::{Account, account_columns};
+use crate::people::{Account, account_columns, login_of};
 use crate::throttle::{self, Of};
 use crate::{AccountError, password, session};
 
@@ -36,7 +36,11 @@ pub async fn sign_in(db: &Db, attempt: Attempt<'_>) -> Result<Opened, AccountErr
     if let Some(seconds) = transact!(counted(db, &login, attempt.address))? {
         return Err(AccountError::Blocked { seconds });
     }
-    let found = stored(db, &login).await?;
+    // What is no login is nobody's, and not every database takes it as a text.
+    let found = match login_of(&login) {
+        Ok(login) => stored(db, &login).await?,
+        Err(_) => None,
+    };
     let (account, hash) = match found {
         Some((account, hash)) => (Some(account), Some(hash)),
         None => (None, None),

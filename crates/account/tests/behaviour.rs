@@ -44,6 +44,7 @@ on_every_database! {
         let (wrong, unknown) =
             (enter(&app, "li.wei", "wrong").await, enter(&app, "nobody", "wrong").await);
         assert!(is_wrong(&wrong) && is_wrong(&unknown));
+        assert!(is_wrong(&enter(&app, "li\0wei", "wrong").await), "no login, and no failure");
         assert_eq!(wrong.unwrap_err().to_string(), unknown.unwrap_err().to_string());
         let opened = enter(&app, " LI.WEI ", PASSWORD).await.expect("in");
         let signed = session::of_token(&app.db, &opened.token).await.unwrap().expect("known");

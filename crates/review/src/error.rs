@@ -31,6 +31,14 @@ pub enum ReviewError {
         /// The newest plan's data version.
         newest_data_version: DataVersion,
     },
+    /// The round has a plan already, and another person is said to have submitted it.
+    #[error("audit plan {plan} of this round was opened for another submitter than user {user}")]
+    OtherSubmitter {
+        /// The plan.
+        plan: PlanId,
+        /// Who is the submitter now.
+        user: UserId,
+    },
     /// The configuration of this type is missing or is no chain of nodes.
     #[error("the review of {type_name} is not configured: {why}")]
     NotConfigured {
@@ -114,6 +122,7 @@ impl ReviewError {
         match self {
             ReviewError::Invalid { .. } => "invalid-input",
             ReviewError::Stale { .. } => "review-round-stale",
+            ReviewError::OtherSubmitter { .. } => "review-other-submitter",
             ReviewError::NotConfigured { .. } => "review-not-configured",
             ReviewError::NobodyLeft(_) => "review-nobody-left",
             ReviewError::PlanNotFound(_) => "review-plan-not-found",

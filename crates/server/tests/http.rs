@@ -133,6 +133,7 @@ async fn unknown_paths_and_wrong_methods_are_problems_with_a_code() {
         let table = [
             ("GET", "/no/such/path", 404, "path-not-found"),
             ("POST", "/no-such-door", 404, "path-not-found"),
+            ("GET", "/console/orders/%00", 404, "path-not-found"),
             ("DELETE", "/healthz", 405, "method-not-allowed"),
             ("POST", "/metrics", 405, "method-not-allowed"),
             ("GET", "/reviewBusinessPlan/initInfo", 405, "method-not-allowed"),

@@ -215,7 +215,8 @@ fn decide(
     same: Same,
 ) -> Result<Plan, Refusal> {
     let uuid = answer.uuid.as_deref().unwrap_or_default();
-    let is_named = |text: &str| (1..=64).contains(&text.len());
+    // U+0000 is no text on every database.
+    let is_named = |text: &str| (1..=64).contains(&text.len()) && !text.contains('\0');
     if !is_answer_uuid(uuid) || !is_named(&answer.form) || !is_named(&answer.school) {
         let message = "an answer has a uuid of 32 lower-case hexadecimal digits, a form, a school";
         return Err(Refusal::of(Code::InvalidInput, message));

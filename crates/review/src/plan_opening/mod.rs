@@ -76,6 +76,9 @@ async fn open_once(db: &Db, opening: &PlanOpening) -> Result<Opened, ReviewError
         let reason = format!("replaced by round {}", opening.round);
         withdrawal::withdraw_locked(&mut tx, old.plan, old.status, None, &reason).await?;
     }
+    if let Some(plan) = kept {
+        refuse_other_submitter(&tx, plan, opening).await?;
+    }
     let plan = match kept {
         Some(plan) => plan,
         None => build::insert_plan(&mut tx, opening).await?,
@@ -122,6 +125,24 @@ async fn lock_active(tx: &mut Tx, opening: &PlanOpening) -> Result<Vec<ActivePla
         });
     }
     Ok(plans)
+}
+
+/// A plan keeps its submitter from deciding, so it must be the order's own: one that somebody
+/// opened beforehand in another name would let the real submitter approve.
+async fn refuse_other_submitter(
+    from: &impl Read,
+    plan: PlanId,
+    opening: &PlanOpening,
+) -> Result<(), ReviewError> {
+    let query = sql!("SELECT submitter FROM review_business_plan WHERE id = :plan", plan = plan.0);
+    let row = from.row(query).await?;
+    let stored = row.map(|row| row.maybe_int("submitter")).transpose()?.flatten();
+    match stored {
+        Some(user) if user != opening.submitter.0 => {
+            Err(ReviewError::OtherSubmitter { plan, user: opening.submitter })
+        }
+        _ => Ok(()),
+    }
 }
 
 async fn is_touched(from: &impl Read, plan: PlanId) -> Result<bool, ReviewError> {

@@ -19,6 +19,7 @@ everywhere! {
     a_plan_under_way_made_by_hand_is_reused;
     a_newer_round_withdraws_the_older_plan_and_builds_its_own;
     a_round_below_the_newest_plan_is_refused_and_changes_nothing;
+    a_plan_opened_beforehand_in_another_name_is_not_the_submitters;
     other_orders_types_and_tenants_have_plans_of_their_own;
     many_concurrent_creations_make_one_plan;
     many_concurrent_creations_of_a_newer_round_replace_the_older_plan_once;
@@ -126,6 +127,19 @@ async fn a_round_below_the_newest_plan_is_refused_and_changes_nothing(test: Test
         assert_eq!(open(&db, &older_data).await.unwrap_err().code(), "review-round-stale");
         assert_eq!(column(&db, "SELECT COUNT(*) AS n FROM review_business_plan").await, "1");
     }
+}
+
+// Found by a reviewer of the whole: a plan opened in another's name before the order existed let
+// its submitter approve it.
+async fn a_plan_opened_beforehand_in_another_name_is_not_the_submitters(test: TestDb) {
+    let db = review_centre(&test).await;
+    let stranger = PlanOpening { submitter: UserId(123_456), ..opening(1) };
+    let plan = opened(&db, &stranger).await;
+    let refused = open(&db, &opening(1)).await.unwrap_err();
+    assert_eq!(refused.code(), "review-other-submitter");
+    let plans = "SELECT CONCAT(status, '|', submitter) AS line FROM review_business_plan";
+    assert_eq!(column(&db, plans).await, "DOING|123456");
+    assert_eq!(opened(&db, &stranger).await, plan);
 }
 
 async fn other_orders_types_and_tenants_have_plans_of_their_own(test: TestDb) {

@@ -245,6 +245,7 @@ pub(crate) fn problem(error: ReviewError) -> Problem {
         ReviewError::PlanNotFound(_) => StatusCode::NOT_FOUND,
         ReviewError::OwnOrder { .. } | ReviewError::NotAssigned { .. } => StatusCode::FORBIDDEN,
         ReviewError::Stale { .. }
+        | ReviewError::OtherSubmitter { .. }
         | ReviewError::PlanState { .. }
         | ReviewError::NotYourTurn { .. }
         | ReviewError::NodeNotCurrent { .. }

@@ -48,7 +48,12 @@ pub(super) const REVIEW: &[Endpoint] = &[
             needed("managersB", Ids, ""),
         ]))
         .says(&[good(201, "opened"), good(200, "there already")])
-        .refuses(&["review-nobody-left", "review-round-stale", "review-not-configured"]),
+        .refuses(&[
+            "review-nobody-left",
+            "review-round-stale",
+            "review-other-submitter",
+            "review-not-configured",
+        ]),
     post("/reviewBusinessPlan/withdraw", "Takes plans back").takes(Body::Fields(&[
         needed("fromId", Id, ""),
         needed("type", Text, ""),
