@@ -7,12 +7,8 @@
 mod data;
 #[path = "plans/explain.rs"]
 mod explain;
-#[path = "plans/growth.rs"]
-mod growth;
 #[path = "plans/paths.rs"]
 mod paths;
-
-use std::sync::{Arc, Mutex};
 
 use counterfoil_db::Recorder;
 use counterfoil_e2e::{Dialect, TestApp};
@@ -45,28 +41,4 @@ async fn every_query_of_the_hot_paths_uses_an_index_on_postgres() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_query_of_the_hot_paths_uses_an_index_on_mariadb() {
     counterfoil_e2e::run(Dialect::MariaDb, every_query_uses_an_index).await;
-}
-
-/// Lines of the smaller version: two batches. The larger one has five times as many.
-const FEW: i64 = 2_000;
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rows_read_for_a_line_do_not_grow_with_the_size_of_its_version() {
-    let found = Arc::new(Mutex::new(Vec::new()));
-    for lines in [FEW, 5 * FEW] {
-        let found = found.clone();
-        counterfoil_e2e::run(Dialect::Postgres, move |app: TestApp| async move {
-            let read = growth::read_for_each_line(&app, lines).await;
-            found.lock().expect("no panic").push(read);
-        })
-        .await;
-    }
-    let found = found.lock().expect("no panic");
-    let (few, many) = (&found[0], &found[1]);
-    for (step, before) in few {
-        let after = many[step];
-        eprintln!("{step}: {before} and {after} hundredths of a row for each line");
-        assert!(after * 2 <= before * 3, "{step} read {before}, then {after} for 100 lines");
-    }
-    assert_eq!(few.len(), 7, "{few:?}");
 }
