@@ -67,7 +67,7 @@ fn default_algorithm() -> String {
 }
 
 /// Our app key where none is configured.
-const OWN_APP: &str = "counterfoil";
+pub(crate) const OWN_APP: &str = "counterfoil";
 
 /// Keys of one app at a time.
 const MAX_KEYS: usize = 2;

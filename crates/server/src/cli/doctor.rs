@@ -12,6 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::output::table;
 use super::{Output, Session};
 use crate::config::Config;
+use crate::signing_config::OWN_APP;
 use crate::{scheduler, wiring};
 
 /// How far the database's clock and this machine's may be apart.
@@ -120,7 +121,10 @@ fn keys(config: &Config) -> Finding {
         "" => "no signing.private-key: each process signs with one of its own, and other \
                programs cannot know it"
             .to_owned(),
-        _ => format!("signs as {}", config.signing.app_key),
+        _ => match config.signing.app_key.as_str() {
+            "" => format!("signs as {OWN_APP}"),
+            app => format!("signs as {app}"),
+        },
     };
     let apps = config.apps.len();
     Finding { what, good: true, said: format!("{own}; trusted programs: {apps}") }

@@ -39,8 +39,8 @@ pub(super) enum Command {
         /// Task code or business key
         task: String,
         /// Why; kept in the trace
-        #[arg(long)]
-        reason: String,
+        #[arg(long, required_unless_present = "dry_run")]
+        reason: Option<String>,
         /// Only say what would happen
         #[arg(long)]
         dry_run: bool,
@@ -70,6 +70,7 @@ pub(super) async fn run(session: &Session, command: Command) -> Result<Output> {
         }
         Command::Show { task } => show(&db, &task).await,
         Command::Rerun { task, reason, dry_run } => {
+            let reason = reason.unwrap_or_default();
             let wish = Wish { user: session.user()?, reason: &reason };
             rerun_one(session, &db, &task, wish, dry_run).await
         }
