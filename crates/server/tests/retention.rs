@@ -138,7 +138,7 @@ const LEFT: [&str; 22] = [
 async fn broken(app: &TestApp) -> Vec<&'static str> {
     let mut broken = Vec::new();
     for rule in wiring::rules() {
-        let breach = counterfoil_task::check(&app.db, &rule).await.expect("a verdict");
+        let breach = wiring::check(&app.db, &rule).await.expect("a verdict");
         broken.extend(breach.map(|breach| breach.rule));
     }
     broken

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use axum::extract::State;
-use counterfoil_task::{Breach, Rule, check as check_rule};
+use counterfoil_task::{Breach, Rule};
 use maud::{Markup, html};
 
 use super::Console;
@@ -63,7 +63,7 @@ pub(super) async fn check(
     for rule in &console.rules {
         let verdict = match began.elapsed() < PATIENCE {
             false => Verdict::NotRead,
-            true => match check_rule(&console.db, rule).await {
+            true => match crate::wiring::check(&console.db, rule).await {
                 Ok(None) => Verdict::Holds,
                 Ok(Some(breach)) => Verdict::Broken(breach),
                 Err(error) => {

@@ -160,12 +160,8 @@ pub(super) async fn rules(
     let rules = crate::wiring::rules();
     let mut broken = Vec::new();
     for rule in &rules {
-        let breach = counterfoil_task::check(&desk.db, rule).await;
-        broken.extend(
-            breach.map_err(|error| {
-                refused(TaskRefusal::Task(counterfoil_task::TaskError::Db(error)))
-            })?,
-        );
+        let breach = crate::wiring::check(&desk.db, rule).await;
+        broken.extend(breach.map_err(|error| unread(&error))?);
     }
     Ok(Json(json!({ "checked": rules.len(), "broken": broken })))
 }
@@ -192,4 +188,8 @@ fn refused(error: TaskRefusal) -> Problem {
 /// A round that panicked; what it had committed stands.
 fn broken(error: &tokio::task::JoinError) -> Problem {
     super::refusal::failed(error, "database-error")
+}
+
+fn unread(error: &anyhow::Error) -> Problem {
+    super::refusal::failed(error.as_ref(), "database-error")
 }
