@@ -139,7 +139,8 @@ async fn a_plan_opened_beforehand_in_another_name_is_not_the_submitters(test: Te
     assert_eq!(refused.code(), "review-other-submitter");
     let plans = "SELECT CONCAT(status, '|', submitter) AS line FROM review_business_plan";
     assert_eq!(column(&db, plans).await, "DOING|123456");
-    assert_eq!(opened(&db, &stranger).await, plan);
+    let again = open(&db, &stranger).await.unwrap();
+    assert_eq!((again.plan, again.how), (plan, How::Reused));
 }
 
 async fn other_orders_types_and_tenants_have_plans_of_their_own(test: TestDb) {
