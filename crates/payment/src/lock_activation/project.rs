@@ -5,7 +5,8 @@
 //!
 //! The range on `k.order_bill_id` and `k.payment_order_id + 0` keep a line to its own lock.
 //! Statistics know nothing of locks that were activated a moment ago: offered the order's index,
-//! PostgreSQL expected one ACTIVE lock and walked all of them for every line.
+//! PostgreSQL expected one ACTIVE lock and walked all of them for every line. MariaDB samples its
+//! statistics and is told to read the record last, by its id.
 
 use counterfoil_db::{Read, Text, Tx, sql, transact};
 use counterfoil_task::{Progress, Run, WorkError};
@@ -119,7 +120,8 @@ const DIFFERENCE: Text = Text::Forked {
           AND k.payment_order_id + 0 = :order AND k.data_version = :data
           AND k.submit_round = :round AND k.session_id = :session
           AND k.submit_attempt = :attempt
-         JOIN fi_monthly_income_difference r ON r.id = l.diff_id AND r.deleted = 0
+         STRAIGHT_JOIN fi_monthly_income_difference r FORCE INDEX (PRIMARY)
+           ON r.id = l.diff_id AND r.deleted = 0
          SET r.payment_status = 30, r.locked_payment_order_id = l.payment_order_id,
              r.locked_order_bill_id = l.id, r.unqualified_flag = 0,
              r.unqualified_reason = NULL, r.financial_version = r.financial_version + 1,
@@ -158,7 +160,8 @@ const SMALL_BILL: Text = Text::Forked {
           AND k.payment_order_id + 0 = :order AND k.data_version = :data
           AND k.submit_round = :round AND k.session_id = :session
           AND k.submit_attempt = :attempt
-         JOIN fi_customer_bill r ON r.id = l.small_bill_id AND r.deleted = 0
+         STRAIGHT_JOIN fi_customer_bill r FORCE INDEX (PRIMARY)
+           ON r.id = l.small_bill_id AND r.deleted = 0
          SET r.payment_status = 30, r.locked_payment_order_id = l.payment_order_id,
              r.locked_order_bill_id = l.id,
              r.payment_status_update_time = :now, r.update_time = :now
@@ -196,7 +199,8 @@ const PARTNER_BILL: Text = Text::Forked {
           AND k.payment_order_id + 0 = :order AND k.data_version = :data
           AND k.submit_round = :round AND k.session_id = :session
           AND k.submit_attempt = :attempt
-         JOIN fi_customer_bill_partner r ON r.id = l.partner_bill_id AND r.deleted = 0
+         STRAIGHT_JOIN fi_customer_bill_partner r FORCE INDEX (PRIMARY)
+           ON r.id = l.partner_bill_id AND r.deleted = 0
          SET r.payment_status = 30, r.locked_payment_order_id = l.payment_order_id,
              r.locked_order_bill_id = l.id, r.unqualified_flag = 0,
              r.unqualified_reason = NULL,
